@@ -1,0 +1,1 @@
+"""Boards: scores, rankings, charts and exports."""
