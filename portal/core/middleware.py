@@ -1,0 +1,29 @@
+"""One middleware: every request has an id, and every answer says it."""
+
+import re
+import uuid
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+
+from portal.core.request_id import request_id
+
+_ACCEPTABLE = re.compile(r"[A-Za-z0-9-]{8,64}")
+
+
+class RequestIdMiddleware:
+    """Take the caller's `X-Request-Id` when it is plain text, else make one; echo it in the answer."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        given = request.headers.get("X-Request-Id", "")
+        name = given if _ACCEPTABLE.fullmatch(given) else uuid.uuid4().hex
+        token = request_id.set(name)
+        try:
+            response = self.get_response(request)
+        finally:
+            request_id.reset(token)
+        response["X-Request-Id"] = name
+        return response

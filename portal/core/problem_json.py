@@ -1,0 +1,126 @@
+"""Every API error is RFC 9457 `application/problem+json`, made in this one place."""
+
+import logging
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, JsonResponse
+from rest_framework import exceptions, status
+from rest_framework.response import Response
+
+from portal.core.errors import DomainError, FieldError
+from portal.core.request_id import request_id
+
+logger = logging.getLogger(__name__)
+
+CONTENT_TYPE = "application/problem+json"
+
+
+def body(
+    *,
+    status_code: int,
+    title: str,
+    code: str,
+    detail: str,
+    errors: list[FieldError] | None = None,
+    **extra: object,
+) -> dict[str, object]:
+    """Return the body of a problem: type, title, status, detail, code, errors, request_id."""
+    return {
+        "type": f"/docs/api/#error-{code.replace('.', '-')}",
+        "title": title,
+        "status": status_code,
+        "detail": detail,
+        "code": code,
+        "errors": [{"field": e.field, "code": e.code, "message": e.message} for e in errors or []],
+        "request_id": request_id.get(),
+        **extra,
+    }
+
+
+def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
+    """Turn whatever a view raised into a problem; unknown exceptions are logged and become a 500."""
+    headers: dict[str, str] = {}
+    if isinstance(exc, DomainError):
+        problem = _domain(exc)
+        if retry := exc.extra.get("retry_after"):
+            headers["Retry-After"] = str(retry)
+    elif isinstance(exc, exceptions.APIException):
+        problem = _rest(exc)
+        if wait := getattr(exc, "wait", None):
+            headers["Retry-After"] = str(int(wait) + 1)
+        if challenge := getattr(exc, "auth_header", None):
+            headers["WWW-Authenticate"] = challenge
+    elif isinstance(exc, Http404):
+        problem = _plain(404, "not_found", "There is nothing at this address, or it is not yours to see.")
+    elif isinstance(exc, PermissionDenied):
+        problem = _plain(403, "not_allowed", "You may not do this.")
+    else:
+        logger.exception("API view failed", exc_info=exc)
+        problem = _plain(500, "internal", "Our fault. Please tell us the request_id.")
+    return Response(problem, status=int(str(problem["status"])), headers=headers, content_type=CONTENT_TYPE)
+
+
+def response(request: HttpRequest, status_code: int, code: str, detail: str) -> JsonResponse:
+    """Return a problem outside of the REST framework (unknown API path, malformed request)."""
+    return JsonResponse(_plain(status_code, code, detail), status=status_code, content_type=CONTENT_TYPE)
+
+
+_TITLES = {
+    400: "Bad request",
+    401: "Not signed in",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    406: "Not acceptable",
+    413: "Too large",
+    415: "Unsupported media type",
+    429: "Too many requests",
+    500: "Our fault",
+}
+
+
+def _plain(status_code: int, code: str, detail: str) -> dict[str, object]:
+    return body(status_code=status_code, title=_TITLES[status_code], code=code, detail=detail)
+
+
+def _domain(exc: DomainError) -> dict[str, object]:
+    return body(
+        status_code=exc.status,
+        title=exc.title,
+        code=exc.code,
+        detail=exc.message,
+        errors=exc.errors,
+        **exc.extra,
+    )
+
+
+def _rest(exc: exceptions.APIException) -> dict[str, object]:
+    if isinstance(exc, exceptions.ValidationError):
+        errors = _flatten(exc.detail)
+        first = errors[0]
+        return body(
+            status_code=status.HTTP_422_UNPROCESSABLE_ENTITY,
+            title="The input is not acceptable",
+            code=first.code if len(errors) == 1 else "invalid",
+            detail=first.message,
+            errors=errors,
+        )
+    codes = exc.get_codes()
+    code = codes if isinstance(codes, str) else "invalid"
+    return body(
+        status_code=exc.status_code,
+        title=_TITLES.get(exc.status_code, "Error"),
+        code=code,
+        detail=str(exc.detail),
+    )
+
+
+def _flatten(detail: Any, path: str = "") -> list[FieldError]:
+    """Return DRF's nested error detail as a flat list with dotted field names."""
+    if isinstance(detail, dict):
+        return [e for key, value in detail.items() for e in _flatten(value, f"{path}.{key}".strip("."))]
+    if isinstance(detail, list):
+        return [e for value in detail for e in _flatten(value, path)]
+    field = path.removesuffix("non_field_errors").strip(".")
+    return [FieldError(field, f"{field or 'request'}.{getattr(detail, 'code', 'invalid')}", str(detail))]

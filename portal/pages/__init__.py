@@ -1,0 +1,1 @@
+"""Pages that draw on several rooms: home, submissions, documents, status."""

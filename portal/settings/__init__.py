@@ -1,0 +1,1 @@
+"""Settings: `base` reads every environment variable once; `dev`, `test` and `prod` say what differs."""

@@ -1,0 +1,24 @@
+"""Tests: nothing outside the process unless a test asks for it (DATABASE_URL may name PostgreSQL)."""
+
+from portal.settings.base import *  # noqa: F403
+from portal.settings.base import REST_FRAMEWORK, STORAGES, env
+
+SECRET_KEY = "only-for-tests"  # noqa: S105
+ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1"]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+STORAGES["default"] = {"BACKEND": "django.core.files.storage.InMemoryStorage"}
+STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = True
+
+CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="memory://")
+CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {}
+
+REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"] = {
+    "anon": "100000/min",
+    "user": "100000/min",
+    "submit": "100000/min",
+}
+LONG_POLL_MAX_S = 1

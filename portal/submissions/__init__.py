@@ -1,0 +1,1 @@
+"""What people send in: entrants, runs, submissions, and who may see them."""

@@ -1,0 +1,218 @@
+"""Entrants, runs, submissions and the audit trail: fields and constraints, no rules."""
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+from django.utils import timezone
+
+from portal.submissions.querysets import ModelRunQuerySet, SubmissionQuerySet
+from portal.submissions.states import FINAL, State, Verdict
+from portal.submissions.states import Mode as _Mode
+from problems.models import Problem, Target
+
+
+def _choices(enum: type[State] | type[Verdict] | type[_Mode]) -> list[tuple[str, str]]:
+    return [(member.value, member.value.replace("_", " ")) for member in enum]
+
+
+class Entrant(models.Model):
+    """Whoever a score belongs to: a person, a team or a model."""
+
+    class Kind(models.TextChoices):
+        """What sort of entrant."""
+
+        PERSON = "person", "person"
+        TEAM = "team", "team"
+        MODEL = "model", "model"
+
+    kind = models.CharField(max_length=8, choices=Kind)
+    name = models.CharField(max_length=120)
+    slug = models.SlugField(max_length=140, unique=True)
+    vendor = models.CharField(max_length=120, blank=True)
+    open_weights = models.BooleanField(null=True, blank=True)
+    reasoning = models.BooleanField(null=True, blank=True)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="entrants"
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering: ClassVar = ["name"]
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(kind__in=["person", "team", "model"]), name="entrant_kind_known"
+            ),
+            models.UniqueConstraint(
+                fields=["owner"], condition=Q(kind="person"), name="entrant_one_person_per_owner"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ModelRun(models.Model):
+    """One campaign of an entrant: up to problems x samples submissions made in one way."""
+
+    class Harness(models.TextChoices):
+        """How the sources came to be."""
+
+        SINGLE_SHOT = "single-shot", "single-shot"
+        AGENTIC = "agentic", "agentic"
+        UNSORTED = "unsorted", "unsorted"
+
+    entrant = models.ForeignKey(Entrant, on_delete=models.PROTECT, related_name="runs")
+    harness = models.CharField(max_length=16, choices=Harness)
+    name = models.CharField(max_length=120)
+    slug = models.SlugField(max_length=140)
+    prompt_variant = models.CharField(max_length=60, blank=True)
+    prompt_hash = models.CharField(max_length=64, blank=True)
+    date = models.DateField(null=True, blank=True)
+    link = models.URLField(blank=True)
+    verified = models.BooleanField(default=False)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    objects = ModelRunQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar = ["entrant__name", "name"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["entrant", "slug"], name="modelrun_slug_per_entrant"),
+            models.CheckConstraint(
+                condition=Q(harness__in=["single-shot", "agentic", "unsorted"]), name="modelrun_harness_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.entrant.name} / {self.name}"
+
+
+def source_path(submission: "Submission", filename: str) -> str:
+    """Return where a source is stored: a folder of its own, never a name the author chose."""
+    return f"sources/{submission.id}/{filename}"
+
+
+class Submission(models.Model):
+    """One source for one problem, target and mode, and where it is on its way to a verdict.
+
+    `size` empty means: all ranked cells of the target (mode `score`) or the first of them (other modes).
+    """
+
+    class Lane(models.IntegerChoices):
+        """Lower goes first."""
+
+        INTERACTIVE = 0, "interactive"
+        BATCH = 1, "batch"
+        RESCORE = 2, "rescore"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="submissions")
+    run = models.ForeignKey(ModelRun, on_delete=models.PROTECT, related_name="submissions")
+    problem = models.ForeignKey(Problem, on_delete=models.PROTECT, related_name="submissions")
+    target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="submissions")
+    mode = models.CharField(max_length=8, choices=_choices(_Mode))
+    size = models.CharField(max_length=16, blank=True)
+    sample = models.PositiveIntegerField(default=0)
+    step = models.PositiveSmallIntegerField(default=0)
+    parent = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children"
+    )
+
+    source = models.FileField(upload_to=source_path, max_length=200)
+    source_name = models.CharField(max_length=120)
+    source_sha256 = models.CharField(max_length=64)
+    source_bytes = models.PositiveIntegerField()
+    source_public = models.BooleanField(default=False)
+    results_public = models.BooleanField(default=True)
+
+    state = models.CharField(max_length=10, choices=_choices(State), default=State.RECEIVED.value)
+    stage = models.CharField(max_length=20, blank=True)
+    verdict = models.CharField(max_length=16, choices=_choices(Verdict), blank=True)
+    code = models.CharField(max_length=80, blank=True)
+    message = models.TextField(blank=True)
+
+    lane = models.PositiveSmallIntegerField(choices=Lane, default=Lane.INTERACTIVE)
+    idempotency_key = models.CharField(max_length=128, blank=True)
+    request_digest = models.CharField(max_length=64, blank=True)
+
+    created_at = models.DateTimeField(default=timezone.now)
+    queued_at = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = SubmissionQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar = ["-created_at", "-id"]
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(state__in=[s.value for s in State]), name="submission_state_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(verdict__in=["", *(v.value for v in Verdict)]), name="submission_verdict_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(mode__in=[m.value for m in _Mode]), name="submission_mode_known"
+            ),
+            models.CheckConstraint(
+                condition=(Q(state="done") & ~Q(verdict="")) | (~Q(state="done") & Q(verdict="")),
+                name="submission_verdict_iff_done",
+            ),
+            # Never replaced: a better second try is another sample. Only a fault of ours frees the place.
+            models.UniqueConstraint(
+                fields=["run", "problem", "target", "sample", "step"],
+                condition=Q(mode="score") & ~Q(verdict="infra_error"),
+                name="submission_one_score_per_sample",
+            ),
+            models.UniqueConstraint(
+                fields=["author", "idempotency_key"],
+                condition=~Q(idempotency_key=""),
+                name="submission_idempotency_key",
+            ),
+        ]
+        indexes: ClassVar = [
+            # the lease and the queue position
+            models.Index(fields=["target", "state", "lane", "queued_at"], name="submission_queue"),
+            # My submissions, the hourly quota
+            models.Index(fields=["author", "-created_at"], name="submission_mine"),
+            # latest results on the home page
+            models.Index(fields=["state", "-finished_at"], name="submission_latest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.state})"
+
+    def get_absolute_url(self) -> str:
+        """Return the path of the submission's page."""
+        return reverse("pages:submission", args=[self.id])
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing will happen to it any more."""
+        return self.state in FINAL
+
+
+class AuditEvent(models.Model):
+    """Who did what to which object, and why. Rows are only ever added."""
+
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    action = models.CharField(max_length=60)
+    object_type = models.CharField(max_length=40)
+    object_id = models.CharField(max_length=64)
+    before = models.JSONField(default=dict)
+    after = models.JSONField(default=dict)
+    reason = models.CharField(max_length=300, blank=True)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering: ClassVar = ["-at", "-id"]
+        indexes: ClassVar = [models.Index(fields=["object_type", "object_id", "at"], name="audit_of_object")]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.object_type} {self.object_id}"

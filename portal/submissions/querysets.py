@@ -1,0 +1,56 @@
+"""Reads of submissions: who sees what, and what waits before what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.models import AnonymousUser
+from django.db import models
+from django.db.models import Q
+
+from portal.submissions.states import State
+
+if TYPE_CHECKING:
+    from portal.accounts.models import User
+    from portal.submissions.models import ModelRun, Submission  # noqa: F401
+
+
+class SubmissionQuerySet(models.QuerySet["Submission", "Submission"]):
+    """Rows of submissions."""
+
+    def visible_to(self, user: User | AnonymousUser) -> SubmissionQuerySet:
+        """Keep what `user` may see: public results, their own, and everything for staff."""
+        if user.is_staff:
+            return self.all()
+        seen = Q(results_public=True)
+        if user.is_authenticated:
+            seen |= Q(author=user)
+        return self.filter(seen)
+
+    def with_names(self) -> SubmissionQuerySet:
+        """Join what lists and pages name: author, run, entrant, problem, target."""
+        return self.select_related("author", "run__entrant", "problem", "target")
+
+    def in_line(self) -> SubmissionQuerySet:
+        """Keep what waits, the next first: lane, then the time of queueing."""
+        return self.filter(state=State.QUEUED).order_by("lane", "queued_at", "id")
+
+    def ahead_of(self, submission: Submission) -> int:
+        """Count how many stand before a queued submission on its target."""
+        return (
+            self.filter(state=State.QUEUED, target_id=submission.target_id)
+            .filter(
+                Q(lane__lt=submission.lane)
+                | Q(lane=submission.lane, queued_at__lt=submission.queued_at)
+                | Q(lane=submission.lane, queued_at=submission.queued_at, id__lt=submission.id)
+            )
+            .count()
+        )
+
+
+class ModelRunQuerySet(models.QuerySet["ModelRun", "ModelRun"]):
+    """Rows of runs."""
+
+    def usable_by(self, user: Any) -> ModelRunQuerySet:
+        """Keep the runs that `user` may submit to: those of entrants they own."""
+        return self.filter(entrant__owner=user).select_related("entrant")
