@@ -1,0 +1,54 @@
+"""Make gloo accept what NCCL accepts, so that one file runs on CPU and on cards.
+
+NCCL takes a stacked output of `all_gather_into_tensor` (any shape of the right size) and lists of
+unequal sizes in `all_gather`; gloo takes neither. The results are those of NCCL.
+"""
+
+import torch
+import torch.distributed as dist
+
+_gather_flat = dist.all_gather_into_tensor
+_gather_list = dist.all_gather
+
+
+def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
+    """As torch's, for any output shape with `world size × input` elements."""
+    same_layout = output_tensor.is_contiguous() and input_tensor.is_contiguous()
+    if not same_layout or output_tensor.numel() != input_tensor.numel() * dist.get_world_size(group):
+        return _gather_flat(output_tensor, input_tensor, group, async_op)
+    return _gather_flat(output_tensor.view(-1), input_tensor.reshape(-1), group, async_op)
+
+
+def all_gather(tensor_list, tensor, group=None, async_op=False):
+    """As torch's, also for tensors whose sizes differ between ranks (padded to the largest)."""
+    sizes = [item.numel() for item in tensor_list]
+    if len(set(sizes)) <= 1:
+        return _gather_list(tensor_list, tensor, group, async_op)
+    longest = max(sizes)
+    padded = tensor.new_zeros(longest)
+    padded[: tensor.numel()] = tensor.reshape(-1)
+    boxes = [torch.empty_like(padded) for _ in sizes]
+    _gather_list(boxes, padded, group)
+    for item, box in zip(tensor_list, boxes, strict=True):
+        item.copy_(box[: item.numel()].view(item.shape))
+    return _Done() if async_op else None
+
+
+class _Done:
+    """A finished work handle."""
+
+    def wait(self, timeout=None):
+        return True
+
+    def is_completed(self):
+        return True
+
+
+def install():
+    """Put both forms in place of torch's, everywhere they are looked up."""
+    from torch.distributed import distributed_c10d
+
+    for module in (dist, distributed_c10d):
+        module.all_gather_into_tensor = all_gather_into_tensor
+        module.all_gather = all_gather
+        module._all_gather_base = all_gather_into_tensor

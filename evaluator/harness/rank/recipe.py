@@ -1,0 +1,85 @@
+"""Rebuild a call's arguments on the rank from a JSON recipe and the bytes of a slot.
+
+Runs beside the submission: it trusts nobody and nobody trusts it. Node forms (see
+`evaluator.harness.encode`, which writes them):
+
+{"t": [dtype, shape, strides or null, offset, requires_grad]}   dense tensor in the slot
+{"v": value}  {"l": [nodes]}  {"u": [nodes]}  {"d": {key: node}}
+{"g": [ranks] or null}                                          process group
+{"m": [factory, {name: node}]}                                  made by a factory
+"""
+
+import torch
+
+
+def linear(weight, bias=None):
+    """An `nn.Linear` that holds exactly these tensors as parameters."""
+    module = torch.nn.Linear(
+        weight.shape[1], weight.shape[0], bias=bias is not None, device="meta", dtype=weight.dtype
+    )
+    module.weight = torch.nn.Parameter(weight.detach(), requires_grad=weight.is_floating_point())
+    if bias is not None:
+        module.bias = torch.nn.Parameter(bias.detach())
+    return module
+
+
+def sparse_coo(indices, values, size, coalesced=False):
+    """A sparse COO tensor; `size` is a list of ints."""
+    return torch.sparse_coo_tensor(
+        indices, values, tuple(size), is_coalesced=coalesced, check_invariants=False
+    )
+
+
+BUILT_IN = {
+    "linear": linear,
+    "size": lambda dims: torch.Size(dims),
+    "sparse_coo": sparse_coo,
+    "dtype": lambda name: getattr(torch, name),
+}
+
+
+def tensor_at(buffer, dtype, shape, strides, offset):
+    """A tensor that lies in `buffer` (a writable memoryview) at byte `offset`; strides in elements."""
+    kind = getattr(torch, dtype)
+    if strides is None:
+        count = 1
+        for dim in shape:
+            count *= dim
+        if count == 0:
+            return torch.empty(shape, dtype=kind)
+        return torch.frombuffer(buffer, dtype=kind, count=count, offset=offset).view(shape)
+    span = 1 + sum((dim - 1) * step for dim, step in zip(shape, strides, strict=True))
+    flat = torch.frombuffer(buffer, dtype=kind, count=span, offset=offset)
+    return flat.as_strided(shape, strides)
+
+
+class Decoder:
+    """Decodes recipes over one slot buffer, with the groups made at start."""
+
+    def __init__(self, buffer, groups, factories=None):
+        self.buffer = buffer
+        self.groups = groups
+        self.factories = factories
+
+    def decode(self, node):
+        """One argument tree; containers and made objects are new at every call."""
+        ((form, body),) = node.items()
+        if form == "t":
+            dtype, shape, strides, offset, grad = body
+            tensor = tensor_at(self.buffer, dtype, shape, strides, offset)
+            return tensor.requires_grad_(True) if grad else tensor
+        if form == "v":
+            return body
+        if form == "l":
+            return [self.decode(item) for item in body]
+        if form == "u":
+            return tuple(self.decode(item) for item in body)
+        if form == "d":
+            return {key: self.decode(item) for key, item in body.items()}
+        if form == "g":
+            return self.groups[None if body is None else tuple(body)]
+        if form == "m":
+            name, leaves = body
+            make = BUILT_IN.get(name) or getattr(self.factories, name)
+            return make(**{key: self.decode(item) for key, item in leaves.items()})
+        raise ValueError(f"unknown recipe form {form!r}")

@@ -1,0 +1,9 @@
+import torch
+
+
+def build(size, world, draw):
+    return [[draw.values((size.M, size.N))] for _ in range(world)]
+
+
+def upstream(size, world, trial):
+    return [[torch.full((size.M, size.N), float(rank + 1), dtype=torch.bfloat16)] for rank in range(world)]
