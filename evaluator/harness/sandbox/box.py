@@ -1,0 +1,187 @@
+"""One job in its sandbox, from start to the last trace removed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import IO
+
+from . import names
+from .cgroup import JobCgroup
+from .command import Command
+from .errors import KillFailed, SandboxError
+from .freezer import Freezer, make_freezer
+from .layout import host_layout
+from .processes import descendants, wait_until_gone
+from .spawner import spawn
+from .spec import SandboxSpec, UsageReport
+from .uids import UidLease
+
+KILL_LIMIT_S = 10.0
+
+
+class Sandbox:
+    """A job of one principal: its processes share a uid and may look at each other, and at nobody else.
+
+    Not started twice. ``start`` and ``kill`` may be called from any thread; ``freeze`` and ``thaw`` from one
+    thread at a time. A supervisor that dies takes the job with it, frozen or not, where the host has a v2
+    freezer; elsewhere ``cleanup_leftovers`` of the next worker does.
+    """
+
+    def __init__(self, spec: SandboxSpec) -> None:
+        self.spec = spec
+        host = names.clean(spec.host_id) if spec.host_id else names.default_host_id()
+        lease = names.clean(spec.lease) if spec.lease else names.own_lease()
+        self.name = names.job_name(host, lease, spec.name)
+        self._lease_folder = names.hold_lease(host, lease)
+        self._group = JobCgroup(self.name, host_layout())
+        self._uid: UidLease | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._freezer: Freezer | None = None
+        self._usage: UsageReport | None = None
+        self._guard = threading.Lock()
+
+    @property
+    def folder(self) -> Path:
+        """A folder on the host for this job's files (bind it with ``ro_binds``); ``kill`` removes it."""
+        folder = self._lease_folder / self.name
+        folder.mkdir(mode=0o755, exist_ok=True)
+        return folder
+
+    @property
+    def uid(self) -> int | None:
+        """The job's uid on the host; None before the start and for a plain user's supervisor."""
+        return self._uid.uid if self._uid else None
+
+    @property
+    def pid(self) -> int:
+        """Host pid of the outermost process (bubblewrap)."""
+        return self._started().pid
+
+    @property
+    def stdout(self) -> IO[bytes]:
+        """The read end of the job's standard output."""
+        stream = self._started().stdout
+        assert stream is not None
+        return stream
+
+    @property
+    def stderr(self) -> IO[bytes]:
+        """The read end of the job's standard error."""
+        stream = self._started().stderr
+        assert stream is not None
+        return stream
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it runs; then the exit code of the command, 128+n or -n for a signal n."""
+        return self._process.poll() if self._process else None
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise SandboxError("the sandbox was not started")
+        return self._process
+
+    def start(self) -> None:
+        """Spawn the job, already inside its groups. SpawnFailed when that is not possible; then nothing stays."""
+        if self._process is not None or self._usage is not None:
+            raise SandboxError("a sandbox is started once")
+        try:
+            if os.geteuid() == 0:
+                self._uid = UidLease()
+            self._group.create(self.spec)
+            command = Command(self.spec, self.uid, self._group.procs_files())
+            try:
+                self._freezer = make_freezer(self._group, self.pids)
+                self._process = spawn(command.argv, command.pass_fds)
+            finally:
+                command.close()
+        except BaseException:
+            self.kill()
+            raise
+
+    def freeze(self) -> float:
+        """Stop every process of the job; seconds it took. Idempotent. FreezeFailed after 5 s."""
+        assert self._freezer is not None
+        return self._freezer.freeze()
+
+    def thaw(self) -> float:
+        """Let the job go on; seconds it took. Idempotent."""
+        assert self._freezer is not None
+        return self._freezer.thaw()
+
+    def pids(self) -> list[int]:
+        """Host pids of the job's processes, bubblewrap's own two included."""
+        if self._process is None or self._usage is not None:
+            return []
+        if self._group.folders():
+            return self._group.pids()
+        return descendants(self._process.pid)
+
+    def alive(self) -> bool:
+        """Whether the command still runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def usage(self) -> UsageReport:
+        """What the job used so far, or in all once it was killed."""
+        return self._usage or self._group.usage()
+
+    def oom_killed(self) -> bool:
+        """Whether the kernel killed a process of the job because of the memory limit."""
+        return self.usage().oom_kills > 0
+
+    def kill(self) -> UsageReport:
+        """End every process, wait until none is left, remove every trace. Idempotent. KillFailed after 10 s."""
+        with self._guard:
+            if self._usage is None:
+                self._end_processes()
+                usage = self._group.usage()
+                self._close()
+                self._group.remove()
+                shutil.rmtree(self._lease_folder / self.name, ignore_errors=True)
+                if self._uid:
+                    self._uid.release()
+                self._usage = usage
+            return self._usage
+
+    def _end_processes(self) -> None:
+        process = self._process
+        if process is None:
+            return
+        deadline = time.monotonic() + KILL_LIMIT_S
+        known = descendants(process.pid) if not self._group.folders() else []
+        # First the outermost process, so that a job that has not yet entered its groups never enters them. The
+        # namespace's first process dies with it, and the kernel ends the namespace with that.
+        process.kill()
+        self._group.kill(KILL_LIMIT_S)
+        try:
+            process.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired as error:
+            raise KillFailed(f"{self.name}: bubblewrap did not end") from error
+        # Again: it may have entered, and forked, between the two steps above.
+        self._group.kill(KILL_LIMIT_S)
+        wait_until_gone(known[1:], deadline)
+
+    def _close(self) -> None:
+        if self._freezer is not None:
+            self._freezer.close()
+            self._freezer = None
+
+    def close_streams(self) -> None:
+        """Close our ends of the output pipes; for callers that did not hand them to a log collector."""
+        if self._process is not None:
+            for stream in (self._process.stdout, self._process.stderr):
+                if stream is not None:
+                    stream.close()
+
+    def __enter__(self) -> Sandbox:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self.close_streams()

@@ -1,0 +1,216 @@
+"""The control groups of one job: limits, membership, usage, and the end of them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import signal
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from .errors import KillFailed, SpawnFailed
+from .layout import Layout, Place
+from .spec import SandboxSpec, UsageReport
+
+_CPU_PERIOD_US = 100_000
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _counter(path: Path, key: str) -> int:
+    """The figure after ``key`` in a flat keyed file; 0 when there is none."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.split()[:1] == [key]), 0)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+class JobCgroup:
+    """One group per place of the layout, all of the same name."""
+
+    def __init__(self, name: str, layout: Layout) -> None:
+        self.name = name
+        self._layout = layout
+
+    def folder(self, purpose: str) -> Path | None:
+        """The group that serves ``purpose`` (a key of Layout), or None where the host cannot do it."""
+        place = self._layout.places.get(purpose)
+        return place.base / self.name if place else None
+
+    def version(self, purpose: str) -> int:
+        """2, 1, or 0 where the host cannot do it."""
+        place = self._layout.places.get(purpose)
+        return place.version if place else 0
+
+    def folders(self) -> list[Path]:
+        """All groups of the job."""
+        return [place.base / self.name for place in self._layout.bases()]
+
+    def create(self, spec: SandboxSpec) -> None:
+        """Make the groups and write the limits; on failure nothing stays and SpawnFailed is raised."""
+        try:
+            for folder in self.folders():
+                folder.mkdir()
+            self._limit_memory(spec.memory_bytes)
+            if spec.pids_max is not None and (folder := self.folder("pids")):
+                _write(folder / "pids.max", str(spec.pids_max))
+            self._limit_cpu(spec.cpu_cores)
+        except OSError as error:
+            self.remove()
+            raise SpawnFailed(f"cgroup {self.name}: {error}") from error
+
+    def _limit_memory(self, limit: int | None) -> None:
+        folder = self.folder("memory")
+        if limit is None or folder is None:
+            return
+        if self.version("memory") == 2:
+            _write(folder / "memory.max", str(limit))
+            swap = folder / "memory.swap.max"
+        else:
+            _write(folder / "memory.limit_in_bytes", str(limit))
+            swap = folder / "memory.memsw.limit_in_bytes"
+        # Absent where the kernel does not count swap.
+        if swap.exists():
+            _write(swap, "0" if self.version("memory") == 2 else str(limit))
+
+    def _limit_cpu(self, cores: float | None) -> None:
+        folder = self.folder("cpu")
+        if cores is None or folder is None:
+            return
+        quota = max(1000, int(cores * _CPU_PERIOD_US))
+        if self.version("cpu") == 2:
+            _write(folder / "cpu.max", f"{quota} {_CPU_PERIOD_US}")
+        else:
+            _write(folder / "cpu.cfs_period_us", str(_CPU_PERIOD_US))
+            _write(folder / "cpu.cfs_quota_us", str(quota))
+
+    def procs_files(self) -> list[str]:
+        """The files a process writes 0 into to become a member of every group."""
+        return [str(folder / "cgroup.procs") for folder in self.folders()]
+
+    def pids(self) -> list[int]:
+        """Host pids of the members, of all groups together."""
+        found: set[int] = set()
+        for folder in self.folders():
+            with suppress(OSError):
+                found.update(int(word) for word in (folder / "cgroup.procs").read_text().split())
+        found.discard(0)
+        return sorted(found)
+
+    def kill(self, limit_s: float) -> None:
+        """SIGKILL every member, frozen or not, and wait until none is left; KillFailed after ``limit_s``."""
+        deadline = time.monotonic() + limit_s
+        killer = self.folder("kill")
+        if killer is not None:
+            with suppress(FileNotFoundError):
+                _write(killer / "cgroup.kill", "1")
+                _wait_unpopulated(killer / "cgroup.events", deadline)
+        pause = 0.0002
+        while pids := self.pids():
+            if time.monotonic() > deadline:
+                raise KillFailed(f"{self.name}: still there after {limit_s:g} s: {pids}")
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self._thaw_v1()
+            time.sleep(pause)
+            pause = min(pause * 2, 0.02)
+
+    def _thaw_v1(self) -> None:
+        # A frozen v1 task takes its SIGKILL only once it has thawed.
+        if self.version("freeze") == 1 and (folder := self.folder("freeze")):
+            with suppress(OSError):
+                _write(folder / "freezer.state", "THAWED")
+
+    def oom_kills(self) -> int:
+        """How many processes the kernel killed because the job went over its memory limit."""
+        folder = self.folder("memory")
+        if folder is None:
+            return 0
+        name = "memory.events" if self.version("memory") == 2 else "memory.oom_control"
+        return _counter(folder / name, "oom_kill")
+
+    def usage(self) -> UsageReport:
+        """What the job used so far. The memory figure counts file pages too, as the limit does."""
+        memory, pids, cpu = self.folder("memory"), self.folder("pids"), self.folder("cputime")
+        peak = None
+        if memory:
+            v2 = self.version("memory") == 2
+            peak = _number(memory / ("memory.peak" if v2 else "memory.max_usage_in_bytes"))
+            if peak is None:
+                peak = _number(memory / "memory.current")
+        return UsageReport(
+            max_memory_bytes=peak,
+            oom_kills=self.oom_kills(),
+            pids_peak_hit=bool(pids and _counter(pids / "pids.events", "max")),
+            cpu_seconds=self._cpu_seconds(cpu),
+        )
+
+    def _cpu_seconds(self, folder: Path | None) -> float | None:
+        if folder is None:
+            return None
+        if self.version("cputime") == 2:
+            return _counter(folder / "cpu.stat", "usage_usec") / 1e6
+        nanoseconds = _number(folder / "cpuacct.usage")
+        return None if nanoseconds is None else nanoseconds / 1e9
+
+    def remove(self, limit_s: float = 5.0) -> None:
+        """Remove the groups, which must be empty; KillFailed when one stays busy for ``limit_s``."""
+        remove_groups(self.folders(), limit_s)
+
+
+def _wait_unpopulated(events: Path, deadline: float) -> None:
+    """Wait for ``populated 0``; the kernel wakes a poller at each change. Returns at the deadline at the latest."""
+    handle = os.open(events, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        poller = select.poll()
+        poller.register(handle, select.POLLPRI)
+        while b"populated 0" not in os.pread(handle, 256, 0):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
+            poller.poll(min(left, 0.05) * 1000)
+    finally:
+        os.close(handle)
+
+
+def remove_groups(folders: Iterable[Path], limit_s: float = 5.0) -> None:
+    """rmdir each folder; one that is busy (a member is still being reaped) is tried again until ``limit_s``."""
+    deadline = time.monotonic() + limit_s
+    for folder in folders:
+        pause = 0.0002
+        while True:
+            try:
+                folder.rmdir()
+            except FileNotFoundError:
+                break
+            except OSError as error:
+                if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                    raise KillFailed(f"cannot remove {folder}: {error}") from error
+                time.sleep(pause)
+                pause = min(pause * 2, 0.02)
+            else:
+                break
+
+
+def job_groups(layout: Layout) -> dict[str, list[Place]]:
+    """All job groups there are on this host: name -> the places that have one of it."""
+    found: dict[str, list[Place]] = {}
+    for place in layout.bases():
+        for entry in os.scandir(place.base):
+            if entry.name.startswith("pkb.") and entry.is_dir():
+                found.setdefault(entry.name, []).append(place)
+    return found

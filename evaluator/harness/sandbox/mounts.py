@@ -1,0 +1,155 @@
+"""What a job sees: an allow list of mounts, and stub files. Everything else does not exist inside."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
+from functools import lru_cache
+from pathlib import Path
+
+from .spec import SandboxSpec
+
+VENV_INSIDE = "/opt/pkb/venv"
+HOSTNAME = "rank"
+USER_UID = 1000
+"""The uid inside when the supervisor is a plain user."""
+
+_MERGED = ("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin")
+_ETC = ("/etc/ld.so.cache", "/etc/alternatives")
+_CPU_FACTS = "/sys/devices/system/cpu"
+_COMPILERS = (
+    "gcc*", "g++*", "cc", "c++", "c89*", "c99*", "cpp*", "clang*", "nvcc*", "as", "ld", "ld.*", "gold", "tcc",
+    "*-linux-gnu-*", "*-linux-musl-*", "lld*", "rustc*", "gfortran*", "ninja", "make", "cmake", "ccache",
+)  # fmt: skip
+_COMPILER_FOLDERS = ("/usr/lib/gcc", "/usr/libexec/gcc", "/usr/lib/ccache", "/usr/include", "/usr/local/cuda")
+
+
+def stub_files(uid: int) -> dict[str, str]:
+    """Path -> text of the files in /etc that are made up for a job."""
+    return {
+        "/etc/passwd": f"root:x:0:0::/:/bin/false\nrank:x:{uid}:{uid}::/home/rank:/bin/sh\n",
+        "/etc/group": f"root:x:0:\nrank:x:{uid}:\n",
+        "/etc/hosts": f"127.0.0.1 localhost {HOSTNAME}\n::1 localhost\n",
+        "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+        "/etc/resolv.conf": "",
+    }
+
+
+def python_inside() -> str:
+    """The path inside of the interpreter that runs this process."""
+    if sys.prefix == sys.base_prefix:
+        return sys.executable
+    return f"{VENV_INSIDE}/bin/python"
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _interpreter_binds() -> Iterator[tuple[str, str]]:
+    """The base installation at its own path, the virtual environment at a fixed one."""
+    base = sys.base_prefix
+    if not _is_below(base, "/usr"):
+        yield base, base
+    # A distribution may keep the real binary outside its prefix.
+    binary = os.path.realpath(sys.executable)
+    if not _is_below(binary, base) and not _is_below(binary, "/usr"):
+        yield binary, binary
+    if sys.prefix != base:
+        yield sys.prefix, VENV_INSIDE
+
+
+class _Tree:
+    """Collects bwrap options and makes each parent folder once, readable for the job.
+
+    bwrap makes missing parents itself, but in the root form with modes that shut the job out.
+    """
+
+    def __init__(self) -> None:
+        self.options: list[str] = []
+        self._made = {"/", "/usr", "/proc", "/dev"}
+
+    def folder(self, path: str) -> None:
+        for parent in reversed(Path(path).parents):
+            self.folder_itself(str(parent))
+        self.folder_itself(path)
+
+    def folder_itself(self, path: str) -> None:
+        if path not in self._made and not _is_below(path, "/usr"):
+            self._made.add(path)
+            self.options += ["--perms", "0755", "--dir", path]
+
+    def bind(self, host: str, inside: str) -> None:
+        self.folder(str(Path(inside).parent))
+        self.options += ["--ro-bind", host, inside]
+        self._made.add(inside)
+
+    def tmpfs(self, path: str, size: int) -> None:
+        self.folder(str(Path(path).parent))
+        self.options += ["--perms", "1777", "--size", str(size), "--tmpfs", path]
+        self._made.add(path)
+
+
+@lru_cache(maxsize=1)
+def _compiler_binaries() -> tuple[str, ...]:
+    """The real files of every compiler and linker under /usr."""
+    found = set()
+    for folder in ("/usr/bin", "/usr/local/bin"):
+        for entry in os.scandir(folder) if os.path.isdir(folder) else ():
+            if any(fnmatch(entry.name, pattern) for pattern in _COMPILERS):
+                real = os.path.realpath(entry.path)
+                if _is_below(real, "/usr") and os.path.isfile(real):
+                    found.add(real)
+    return tuple(sorted(found))
+
+
+def _hide_compilers(tree: _Tree) -> None:
+    for folder in _COMPILER_FOLDERS:
+        real = os.path.realpath(folder)
+        if os.path.isdir(real):
+            tree.options += ["--perms", "0755", "--size", "4096", "--tmpfs", real, "--remount-ro", real]
+    for binary in _compiler_binaries():
+        if not any(_is_below(binary, os.path.realpath(folder)) for folder in _COMPILER_FOLDERS):
+            tree.options += ["--ro-bind", "/dev/null", binary]
+
+
+def _system(tree: _Tree) -> None:
+    tree.options += ["--ro-bind", "/usr", "/usr"]
+    for path in _MERGED:
+        if os.path.islink(path):
+            tree.options += ["--symlink", os.readlink(path), path]
+        elif os.path.isdir(path):
+            tree.bind(path, path)
+    for path in _ETC:
+        if os.path.exists(path):
+            tree.bind(path, path)
+    if os.path.isdir(_CPU_FACTS):
+        tree.bind(_CPU_FACTS, _CPU_FACTS)
+
+
+def mount_options(spec: SandboxSpec, stubs: Iterable[tuple[int, str]]) -> list[str]:
+    """The mount part of bwrap's options.
+
+    ``stubs`` are (descriptor, path inside) of the stub files. The root and /dev are made read-only at the end,
+    so that the only places a job can write to are the three capped ones.
+    """
+    tree = _Tree()
+    _system(tree)
+    tree.options += ["--proc", "/proc", "--dev", "/dev"]
+    tree.tmpfs("/dev/shm", spec.shm_bytes)
+    tree.tmpfs("/tmp", spec.tmp_bytes)
+    tree.tmpfs("/home/rank", spec.home_bytes)
+    tree.folder("/etc")
+    for handle, path in stubs:
+        tree.options += ["--perms", "0644", "--ro-bind-data", str(handle), path]
+    for host, inside in _interpreter_binds():
+        tree.bind(host, inside)
+    if not spec.allow_compiler:
+        _hide_compilers(tree)
+    for device in spec.devices:
+        tree.options += ["--dev-bind", device, device]
+    for source, inside in spec.ro_binds.items():
+        tree.bind(str(source), inside)
+    return [*tree.options, "--remount-ro", "/dev", "--remount-ro", "/"]
