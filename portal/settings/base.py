@@ -45,6 +45,8 @@ INSTALLED_APPS = [
     "problems",
     "portal.submissions",
     "portal.pages",
+    "evaluator",
+    "leaderboard",
 ]
 
 MIDDLEWARE = [
@@ -146,6 +148,14 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_SERIALIZER = "json"
 CELERY_TIMEZONE = "UTC"
 DOORBELL_EXPIRES_S = 120  # a ring nobody heard for two minutes is stale: the ticker rings again
+
+# --- evaluator hosts ------------------------------------------------------------------------------
+# Shorter only in tests: three missed heartbeats cost a host its lease (docs/architecture.md).
+EVALUATOR_HEARTBEAT_S = env.float("PKB_HEARTBEAT_S", default=15.0)
+EVALUATOR_LEASE_S = env.float("PKB_LEASE_S", default=45.0)
+EVALUATOR_TICK_S = env.float("PKB_TICK_S", default=30.0)
+EVALUATOR_WATCH_S = env.float("PKB_WATCH_S", default=1.0)  # how soon a cancelled run is noticed
+PKB_JUDGE = env.str("PKB_JUDGE", default="evaluator.harness.judge.Judge")
 
 # --- rules of the door ----------------------------------------------------------------------------
 SUBMIT_MAX_BYTES = 1024 * 1024

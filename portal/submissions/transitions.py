@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from portal.core.errors import StateConflict
@@ -38,7 +39,7 @@ def move(
     fields: dict[str, Any] = {"state": to.value, "stage": stage}
     if to is State.QUEUED:
         fields |= _CLEARED_BY_REQUEUE
-        fields["queued_at"] = now
+        fields["queued_at"] = Coalesce("queued_at", now)  # a retry keeps its place in the line
     elif to in FINAL:
         fields |= {
             "finished_at": now,
@@ -47,7 +48,7 @@ def move(
             "message": message,
         }
     else:
-        fields["started_at"] = now
+        fields["started_at"] = Coalesce("started_at", now)
     moved = Submission.objects.filter(pk=submission_id, state__in=[s.value for s in allowed]).update(**fields)
     if not moved:
         raise StateConflict(

@@ -1,0 +1,104 @@
+"""Reads of the queue: who can judge, what waits, how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db.models import Count, Min, QuerySet
+from django.utils import timezone
+
+from evaluator.models import Attempt, Host
+from evaluator.queues import rhythm
+from portal.submissions.models import Submission
+from portal.submissions.states import State
+
+
+@dataclass(frozen=True, slots=True)
+class HostStatus:
+    """One host as the status page shows it."""
+
+    name: str
+    target: str
+    state: str
+    alive: bool
+    silent_s: float
+    busy_with: str | None
+    stage: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """What waits for one target."""
+
+    target: str
+    waiting: int
+    oldest_wait_s: float
+
+
+def able_hosts(target_id: int) -> QuerySet[Host]:
+    """Hosts of a target that are in service and were heard of within a lease."""
+    since = timezone.now() - rhythm().lease
+    return Host.objects.filter(
+        target_id=target_id, state=Host.State.ACTIVE, stopped_at=None, last_seen__gte=since
+    )
+
+
+def hosts() -> list[HostStatus]:
+    """All hosts that have not been stopped on purpose, by target and name."""
+    now = timezone.now()
+    live = {
+        row["host_id"]: row
+        for row in Attempt.objects.filter(finished_at=None).values("host_id", "submission_id", "stage")
+    }
+    found = []
+    for host in Host.objects.filter(stopped_at=None).select_related("target").order_by("target__slug", "name"):
+        silent = now - host.last_seen
+        work = live.get(host.pk)
+        found.append(
+            HostStatus(
+                name=host.name,
+                target=host.target.slug,
+                state=host.state,
+                alive=silent <= rhythm().lease,
+                silent_s=max(0.0, silent.total_seconds()),
+                busy_with=str(work["submission_id"]) if work else None,
+                stage=work["stage"] if work else "",
+                reason=host.reason,
+            )
+        )
+    return found
+
+
+def queues() -> list[QueueStatus]:
+    """Waiting submissions and the longest wait per target; targets without any are left out."""
+    now = timezone.now()
+    rows = (
+        Submission.objects.filter(state=State.QUEUED)
+        .values("target__slug")
+        .annotate(waiting=Count("id"), oldest=Min("queued_at"))
+        .order_by("target__slug")
+    )
+    return [
+        QueueStatus(
+            target=row["target__slug"],
+            waiting=row["waiting"],
+            oldest_wait_s=max(0.0, (now - row["oldest"]).total_seconds()) if row["oldest"] else 0.0,
+        )
+        for row in rows
+    ]
+
+
+def waiting_targets(*, longer_than: timedelta = timedelta(0)) -> list[str]:
+    """Targets with a submission that has waited longer than the given time."""
+    before = timezone.now() - longer_than
+    rows = Submission.objects.filter(state=State.QUEUED, queued_at__lte=before)
+    return list(rows.order_by("target__slug").values_list("target__slug", flat=True).distinct())
+
+
+def last_attempt(submission_id: object) -> Attempt | None:
+    """The newest attempt at a submission, with its host."""
+    return (
+        Attempt.objects.filter(submission_id=submission_id).select_related("host").order_by("-number").first()
+    )

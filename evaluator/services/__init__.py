@@ -1,0 +1,35 @@
+"""Writes of the queue. Every move is a conditional UPDATE, so it is right on SQLite and PostgreSQL."""
+
+from evaluator.services.hosts import quarantine, register_host, reinstate, retire_host, seen
+from evaluator.services.leases import Lease, heartbeat, lease, set_stage, wanted
+from evaluator.services.outcomes import (
+    announce,
+    announce_missed,
+    complete,
+    fail_infra,
+    reap,
+    refuse_on_host,
+    release,
+    stop_cancelled,
+)
+
+__all__ = [
+    "Lease",
+    "announce",
+    "announce_missed",
+    "complete",
+    "fail_infra",
+    "heartbeat",
+    "lease",
+    "quarantine",
+    "reap",
+    "refuse_on_host",
+    "register_host",
+    "reinstate",
+    "release",
+    "retire_host",
+    "seen",
+    "set_stage",
+    "stop_cancelled",
+    "wanted",
+]

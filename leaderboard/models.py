@@ -1,0 +1,83 @@
+"""Scores: one row per scored attempt and size, written once."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import F, Q
+
+from leaderboard.querysets import ScoreQuerySet
+
+
+class Score(models.Model):
+    """What one attempt measured at one size. Figures never change; standing may be taken away."""
+
+    attempt = models.ForeignKey("evaluator.Attempt", on_delete=models.CASCADE, related_name="scores")
+    submission = models.ForeignKey(
+        "submissions.Submission", on_delete=models.CASCADE, related_name="scores"
+    )
+    entrant = models.ForeignKey("submissions.Entrant", on_delete=models.PROTECT, related_name="scores")
+    run = models.ForeignKey("submissions.ModelRun", on_delete=models.PROTECT, related_name="scores")
+    problem = models.ForeignKey("problems.Problem", on_delete=models.PROTECT, related_name="scores")
+    target = models.ForeignKey("problems.Target", on_delete=models.PROTECT, related_name="scores")
+    size = models.CharField(max_length=16)
+    verdict = models.CharField(max_length=16)
+    code = models.CharField(max_length=80, blank=True)
+    correct = models.BooleanField()
+    protocol = models.CharField(max_length=8)
+    speedup = models.FloatField(null=True, blank=True)
+    speedup_low = models.FloatField(null=True, blank=True)
+    speedup_high = models.FloatField(null=True, blank=True)
+    noise_floor = models.FloatField(help_text="Relative; ratios within it are ties.")
+    solution_ms = models.FloatField(null=True, blank=True)
+    reference_ms = models.FloatField(null=True, blank=True)
+    t_roof_ms = models.FloatField(null=True, blank=True)
+    utilisation = models.FloatField(null=True, blank=True)
+    bound = models.CharField(max_length=20, blank=True)
+    peak_bytes = models.BigIntegerField(null=True, blank=True)
+    reference_peak_bytes = models.BigIntegerField(null=True, blank=True)
+    isolation_grade = models.CharField(max_length=8)
+    input_set = models.CharField(max_length=16)
+    problem_revision = models.CharField(max_length=64)
+    harness_version = models.CharField(max_length=40, blank=True)
+    mechanisms = models.JSONField(default=list, blank=True)
+    flags = models.JSONField(default=list, blank=True)
+    ranked = models.BooleanField(help_text="Measured in a way that may stand on the board.")
+    disqualified_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField()
+
+    objects = ScoreQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["attempt", "size"], name="score_one_per_attempt_and_size"),
+            models.CheckConstraint(
+                condition=Q(correct=True, verdict="correct") | (Q(correct=False) & ~Q(verdict="correct")),
+                name="score_correct_is_its_verdict",
+            ),
+            models.CheckConstraint(
+                condition=Q(ranked=False) | Q(correct=True, protocol="paper", speedup__gt=0),
+                name="score_ranked_is_correct_timed_and_full",
+            ),
+            models.CheckConstraint(
+                condition=Q(ranked=False)
+                | Q(speedup_low__lte=F("speedup"), speedup_high__gte=F("speedup"), speedup_low__gt=0),
+                name="score_ranked_interval_holds_the_speedup",
+            ),
+            models.CheckConstraint(
+                condition=Q(isolation_grade__in=("full", "partial", "none")), name="score_grade_known"
+            ),
+        ]
+        indexes = [
+            # A problem board, and the best of each entrant on it.
+            models.Index(
+                fields=["target", "problem", "size", "entrant", "-speedup"],
+                condition=Q(ranked=True, disqualified_at=None),
+                name="score_problem_board",
+            ),
+            # A model page and the metrics of a run.
+            models.Index(fields=["run", "target", "size"], name="score_of_run"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.submission_id} at {self.size}: {self.verdict}"

@@ -1,0 +1,130 @@
+"""Writes of the boards: record what was measured, and take standing away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from evaluator.models import Attempt
+from leaderboard.models import Score
+from leaderboard.ranking import DEFAULT_NOISE_FLOOR, is_speedup
+from portal.submissions.models import AuditEvent, Submission
+from problems.models import Target
+
+GRADES = ("full", "partial", "none")
+
+
+def record_score(*, attempt: Attempt) -> list[Score]:
+    """Write one Score per size that a scored attempt measured, and return them all.
+
+    Idempotent: rows that are there already stay as they are. An attempt without a result is a
+    ValueError.
+    """
+    if attempt.exit_reason != Attempt.Exit.SCORED or not attempt.result:
+        raise ValueError(f"attempt {attempt.pk} has no result to record")
+    scores = []
+    with transaction.atomic():
+        for cell in attempt.result.get("cells") or [attempt.result]:
+            fields = _fields(attempt, cell)
+            score, _ = Score.objects.get_or_create(
+                attempt=attempt, size=str(cell["size"]), defaults=fields
+            )
+            scores.append(score)
+    return scores
+
+
+def _fields(attempt: Attempt, cell: dict[str, Any]) -> dict[str, Any]:
+    """Translate one cell of a result JSON into the columns of a Score."""
+    submission = attempt.submission
+    timing, roofline, memory = (cell.get(key) or {} for key in ("timing", "roofline", "memory"))
+    grade = cell.get("isolation_grade")
+    flags = list(cell.get("flags") or [])
+    fields = {
+        "submission": submission,
+        "entrant": submission.run.entrant,
+        "run": submission.run,
+        "problem": submission.problem,
+        "target": submission.target,
+        "verdict": cell["verdict"],
+        "code": str(cell.get("code") or "")[:80],
+        "correct": cell["verdict"] == "correct",
+        "protocol": str(cell.get("protocol") or ""),
+        "speedup": _number(timing.get("speedup")),
+        "speedup_low": _number(timing.get("speedup_low")),
+        "speedup_high": _number(timing.get("speedup_high")),
+        "noise_floor": _number(timing.get("noise_floor")) or DEFAULT_NOISE_FLOOR,
+        "solution_ms": _number(timing.get("solution_ms")),
+        "reference_ms": _number(timing.get("reference_ms")),
+        "t_roof_ms": _number(roofline.get("t_roof_ms")),
+        "utilisation": _number(roofline.get("utilisation")),
+        "bound": str(roofline.get("bound") or "")[:20],
+        "peak_bytes": memory.get("peak_bytes"),
+        "reference_peak_bytes": memory.get("reference_peak_bytes"),
+        "isolation_grade": grade if grade in GRADES else "none",
+        "input_set": str(cell.get("input_set") or "")[:16],
+        "problem_revision": str((cell.get("problem") or {}).get("revision") or "")[:64],
+        "harness_version": attempt.harness_version,
+        "mechanisms": cell.get("mechanisms") or [],
+        "flags": flags,
+        "created_at": attempt.finished_at or timezone.now(),
+    }
+    fields["ranked"] = _may_rank(fields, submission.mode, submission.target)
+    return fields
+
+
+def _may_rank(fields: dict[str, Any], mode: str, target: Target) -> bool:
+    """Whether a measurement may stand on the board of its target; visibility is asked at each read."""
+    measured = fields["correct"] and fields["protocol"] == "paper" and mode == "score" and target.ranked
+    interval = (fields["speedup_low"], fields["speedup"], fields["speedup_high"])
+    if not measured or not all(is_speedup(value) for value in interval):
+        return False
+    if not interval[0] <= interval[1] <= interval[2] or fields["input_set"] != "hardened":
+        return False
+    return not is_official(target) or (fields["isolation_grade"] == "full" and "noisy" not in fields["flags"])
+
+
+def is_official(target: Target) -> bool:
+    """Whether a target's board takes fully isolated, quiet measurements only: all card targets do."""
+    return bool(target.spec.get("official")) or target.backend != "gloo"
+
+
+def _number(value: object) -> float | None:
+    """A finite figure, or None for anything else that a result might carry."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) < 1e300 else None
+
+
+def disqualify(*, submission: Submission, by: Any, reason: str) -> int:
+    """Take all scores of a submission off every board at once; returns how many stood."""
+    with transaction.atomic():
+        count = Score.objects.filter(submission=submission, disqualified_at=None).update(
+            disqualified_at=timezone.now()
+        )
+        _audit("score.disqualified", submission, by, reason, count)
+    return count
+
+
+def requalify(*, submission: Submission, by: Any, reason: str) -> int:
+    """Undo a disqualification; returns how many scores stand again."""
+    with transaction.atomic():
+        count = (
+            Score.objects.filter(submission=submission)
+            .exclude(disqualified_at=None)
+            .update(disqualified_at=None)
+        )
+        _audit("score.requalified", submission, by, reason, count)
+    return count
+
+
+def _audit(action: str, submission: Submission, by: Any, reason: str, count: int) -> None:
+    AuditEvent.objects.create(
+        actor=by,
+        action=action,
+        object_type="submission",
+        object_id=str(submission.pk),
+        after={"scores": count},
+        reason=reason[:300],
+    )
