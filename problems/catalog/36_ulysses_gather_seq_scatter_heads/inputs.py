@@ -1,0 +1,21 @@
+import torch
+
+# Order of the dimensions (B, T, h, d) = (0, 1, 2, 3); the sequence and the heads are found in it.
+LAYOUTS = [(0, 1, 2, 3), (1, 0, 2, 3), (0, 2, 1, 3), (1, 2, 0, 3), (2, 1, 0, 3)]
+
+
+def build(size, world, draw):
+    layout = LAYOUTS[draw.integer(0, len(LAYOUTS))]
+    shape = [(size.B, size.T, size.h, size.d)[dim] for dim in layout]
+    whole = world * size.T
+    kept = [0, whole, whole - world, whole - draw.integer(1, world)][draw.integer(0, 4)]
+    return [[draw.payload(shape), layout.index(1), layout.index(2), None, kept] for _ in range(world)]
+
+
+def upstream(size, world, trial):
+    ranks = []
+    for rank in range(world):
+        torch.manual_seed(42 + 1000 * 36 + rank + 1000003 * trial)
+        x = torch.randn(size.B, size.T, size.h, size.d, dtype=torch.bfloat16)
+        ranks.append([x, 1, 2, None, 0])
+    return ranks
