@@ -2,12 +2,16 @@
 
 from .box import Sandbox
 from .errors import FreezeFailed, KillFailed, SandboxError, SpawnFailed
+from .host import host_grade
+from .leftovers import cleanup_leftovers
+from .logs import CappedLog, StreamText
 from .mounts import VENV_INSIDE, python_inside
 from .names import default_host_id, own_lease
 from .spec import HostReport, SandboxSpec, UsageReport
 
 __all__ = [
     "VENV_INSIDE",
+    "CappedLog",
     "FreezeFailed",
     "HostReport",
     "KillFailed",
@@ -15,8 +19,11 @@ __all__ = [
     "SandboxError",
     "SandboxSpec",
     "SpawnFailed",
+    "StreamText",
     "UsageReport",
+    "cleanup_leftovers",
     "default_host_id",
+    "host_grade",
     "own_lease",
     "python_inside",
 ]

@@ -87,7 +87,7 @@ class Sandbox:
         return self._process
 
     def start(self) -> None:
-        """Spawn the job, already inside its groups. SpawnFailed when that is not possible; then nothing stays."""
+        """Spawn the job, already inside its groups. On SpawnFailed nothing stays behind."""
         if self._process is not None or self._usage is not None:
             raise SandboxError("a sandbox is started once")
         try:
@@ -135,7 +135,7 @@ class Sandbox:
         return self.usage().oom_kills > 0
 
     def kill(self) -> UsageReport:
-        """End every process, wait until none is left, remove every trace. Idempotent. KillFailed after 10 s."""
+        """End every process, wait for that, remove every trace. Idempotent. KillFailed after 10 s."""
         with self._guard:
             if self._usage is None:
                 self._end_processes()
@@ -154,8 +154,8 @@ class Sandbox:
             return
         deadline = time.monotonic() + KILL_LIMIT_S
         known = descendants(process.pid) if not self._group.folders() else []
-        # First the outermost process, so that a job that has not yet entered its groups never enters them. The
-        # namespace's first process dies with it, and the kernel ends the namespace with that.
+        # First the outermost process, so that a job that has not yet entered its groups never enters them.
+        # The namespace's first process dies with it, and the kernel ends the namespace with that.
         process.kill()
         self._group.kill(KILL_LIMIT_S)
         try:

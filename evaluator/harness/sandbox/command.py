@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 from . import mounts, seccomp
@@ -21,7 +21,7 @@ _ENTER = 'set -e; n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 > "$1"; shift; n=
 _RLIMITS = ("--core=1:1", "--nofile=4096:4096", "--rtprio=0:0", "--nice=0:0")
 
 
-@lru_cache(maxsize=None)
+@cache
 def tool(name: str) -> str | None:
     """The path of a system program, whatever PATH says."""
     return shutil.which(name, path=_TOOL_FOLDERS)
@@ -95,7 +95,9 @@ class Command:
             (self._keep(_memfd(Path(path).name, text.encode())), path)
             for path, text in mounts.stub_files(inside_uid).items()
         ]
-        options = [*_identity_options(uid), *mounts.mount_options(spec, stubs), "--chdir", spec.cwd, "--clearenv"]
+        options = (
+            _identity_options(uid) + mounts.mount_options(spec, stubs) + ["--chdir", spec.cwd, "--clearenv"]
+        )
         for key, value in spec.env.items():
             options += ["--setenv", key, value]
         if seccomp.available() is None:

@@ -1,4 +1,4 @@
-"""What can go wrong in the sandbox layer. Every one of these is a fault of ours or of the host, never a verdict."""
+"""What can go wrong in the sandbox layer: each is a fault of ours or of the host, never a verdict."""
 
 
 class SandboxError(Exception):

@@ -6,6 +6,7 @@ import errno
 import os
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -96,7 +97,8 @@ def _probe(base: Path, files: Iterable[str]) -> set[str]:
     try:
         return {name for name in files if os.access(trial / name, os.W_OK)}
     finally:
-        trial.rmdir()
+        with suppress(FileNotFoundError):
+            trial.rmdir()
 
 
 def _enabled(base: Path) -> set[str]:
@@ -122,7 +124,7 @@ def _enable(base: Path) -> set[str]:
 
 
 def _step_into_leaf(base: Path) -> None:
-    """Move the processes of our own group into a leaf, since a v2 group with processes has no limited children."""
+    """Move our own group's processes into a leaf: a v2 group that has processes has no limited children."""
     leaf = base / _SUPERVISOR_LEAF
     try:
         leaf.mkdir(exist_ok=True)
@@ -137,7 +139,7 @@ def _step_into_leaf(base: Path) -> None:
 
 
 def _v2_base(mount: Mount, own: Path) -> Path:
-    """The best v2 group for jobs: our own, else (root) one at the top, else our own after stepping into a leaf."""
+    """The best v2 group for jobs: our own, else (root) one at the top, else our own once we are in a leaf."""
     if not _enable(own):
         return own
     if os.geteuid() == 0 and own != mount.point and not _enable(mount.point):
@@ -157,20 +159,17 @@ def _add_v2(places: dict[str, Place], mount: Mount, own: dict[str, str]) -> None
     if "" not in own:
         return
     base = _v2_base(mount, own_folder(mount, own[""]))
-    files = _probe(base, ("cgroup.freeze", "cgroup.kill", "cgroup.procs", "memory.max", "pids.max", "cpu.max"))
-    if "cgroup.procs" not in files:
-        return
-    place = Place(2, base)
-    places["cputime"] = place
-    for purpose, name in (
-        ("freeze", "cgroup.freeze"),
-        ("kill", "cgroup.kill"),
-        ("memory", "memory.max"),
-        ("pids", "pids.max"),
-        ("cpu", "cpu.max"),
-    ):
-        if name in files:
-            places[purpose] = place
+    purposes = {
+        "cputime": "cgroup.procs",
+        "freeze": "cgroup.freeze",
+        "kill": "cgroup.kill",
+        "memory": "memory.max",
+        "pids": "pids.max",
+        "cpu": "cpu.max",
+    }
+    files = _probe(base, purposes.values())
+    if "cgroup.procs" in files:
+        places.update((purpose, Place(2, base)) for purpose, name in purposes.items() if name in files)
 
 
 def _add_v1(places: dict[str, Place], mount: Mount, own: dict[str, str]) -> None:

@@ -132,14 +132,14 @@ def _system(tree: _Tree) -> None:
 def mount_options(spec: SandboxSpec, stubs: Iterable[tuple[int, str]]) -> list[str]:
     """The mount part of bwrap's options.
 
-    ``stubs`` are (descriptor, path inside) of the stub files. The root and /dev are made read-only at the end,
-    so that the only places a job can write to are the three capped ones.
+    ``stubs`` are (descriptor, path inside) of the stub files. The root and /dev are made read-only at the
+    end, so that the only places a job can write to are the three capped ones.
     """
     tree = _Tree()
     _system(tree)
     tree.options += ["--proc", "/proc", "--dev", "/dev"]
-    tree.tmpfs("/dev/shm", spec.shm_bytes)
-    tree.tmpfs("/tmp", spec.tmp_bytes)
+    tree.tmpfs("/dev/shm", spec.shm_bytes)  # noqa: S108 (a path inside, fresh)
+    tree.tmpfs("/tmp", spec.tmp_bytes)  # noqa: S108 (a path inside, fresh)
     tree.tmpfs("/home/rank", spec.home_bytes)
     tree.folder("/etc")
     for handle, path in stubs:

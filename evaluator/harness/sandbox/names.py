@@ -10,7 +10,6 @@ import fcntl
 import itertools
 import os
 import re
-import secrets
 import socket
 import tempfile
 import threading
@@ -28,7 +27,7 @@ def clean(text: str) -> str:
 
 
 def run_root() -> Path:
-    """The folder for locks and job folders, of mode 711; ``PKB_RUN_DIR`` overrides the usual place."""
+    """The folder for locks and job folders; ``PKB_RUN_DIR`` overrides the usual place."""
     chosen = os.environ.get("PKB_RUN_DIR")
     if chosen:
         root = Path(chosen)
@@ -49,11 +48,21 @@ def default_host_id() -> str:
     return clean(os.environ.get("PKB_HOST_ID") or socket.gethostname())
 
 
+def _start_ticks(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot; None when there is no such process."""
+    try:
+        words = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if words[0] in "ZX" else int(words[19])
+
+
 def own_lease() -> str:
     """The lease of this process, made on first use; a forked child gets one of its own."""
     with _guard:
         if _own.get("pid") != os.getpid():
-            _own.update(pid=os.getpid(), lease=f"p{os.getpid()}-{secrets.token_hex(3)}", locks={})
+            pid = os.getpid()
+            _own.update(pid=pid, lease=f"p{pid}-{_start_ticks(pid):x}", locks={})
         return str(_own["lease"])
 
 
@@ -79,7 +88,14 @@ def hold_lease(host_id: str, lease: str) -> Path:
 
 
 def lease_is_dead(host_id: str, lease: str) -> bool:
-    """Whether no living process holds the lease."""
+    """Whether no living process holds the lease.
+
+    A lease made by ``own_lease`` names its process, so that it is known to live even by a worker that looks
+    for locks in another run folder.
+    """
+    named = re.fullmatch(r"p(\d+)-([0-9a-f]+)", lease)
+    if named and _start_ticks(int(named[1])) == int(named[2], 16):
+        return False
     try:
         handle = os.open(lease_folder(host_id, lease) / "lock", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

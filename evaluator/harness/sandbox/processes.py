@@ -42,7 +42,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def wait_until_gone(pids: Iterable[int], deadline: float) -> None:
-    """Wait until none of ``pids`` lives, killing what stays; KillFailed at ``deadline`` (monotonic seconds)."""
+    """Wait until none of ``pids`` lives, killing what stays; KillFailed at ``deadline`` (monotonic)."""
     left = set(pids)
     pause = 0.0005
     while left := left & _parents().keys():

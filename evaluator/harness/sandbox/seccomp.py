@@ -42,7 +42,7 @@ NAMESPACE_FLAGS = {
 }
 
 SOCKET_FAMILIES = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "AF_NETLINK": 16}
-"""Allowed families. AF_VSOCK, above all, is not bound to a network namespace: it would reach the hypervisor."""
+"""Allowed families. AF_VSOCK, above all, has no network namespace: it would reach the hypervisor."""
 
 _LAST_FAMILY = 63
 _TERMINAL_INJECTION = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX

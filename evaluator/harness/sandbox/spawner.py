@@ -1,8 +1,8 @@
 """Start processes from one thread that lives as long as this process.
 
-``--die-with-parent`` asks the kernel for a signal at the death of the parent *thread*, so a sandbox started from
-a pool thread or a request thread would be killed when that thread ends. All sandboxes are therefore spawned by
-one thread that never ends; ``Sandbox.start`` may be called from any thread.
+``--die-with-parent`` asks the kernel for a signal at the death of the parent *thread*, so a sandbox started
+from a pool thread or a request thread would be killed when that thread ends. All sandboxes are therefore
+spawned by one thread that never ends; ``Sandbox.start`` may be called from any thread.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _serve(requests: queue.SimpleQueue[_Request]) -> None:
                     env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"},
                 )
             )
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 (raised again where start() waits)
             future.set_exception(error)
 
 

@@ -71,7 +71,7 @@ class UsageReport:
 
 @dataclass(frozen=True)
 class HostReport:
-    """What this host can set up; ``reasons`` say what keeps it from ``full``, ``fix`` what would lift that."""
+    """What this host can set up; ``reasons`` say what keeps it from ``full``, ``fix`` what lifts that."""
 
     grade: Grade
     reasons: tuple[str, ...] = ()

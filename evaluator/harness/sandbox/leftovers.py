@@ -1,0 +1,61 @@
+"""Remove what a dead supervisor left on this host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from . import names
+from .cgroup import JobCgroup, job_groups
+from .layout import host_layout
+
+_KILL_LIMIT_S = 10.0
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (where the kernel keeps POSIX shared memory)
+
+
+def _is_ours_and_dead(entry: str, host_id: str) -> bool:
+    parsed = names.parse(entry)
+    return parsed is not None and parsed[0] == host_id and names.lease_is_dead(*parsed)
+
+
+def _clean_groups(host_id: str) -> list[str]:
+    layout = host_layout()
+    removed = []
+    for name in sorted(job_groups(layout)):
+        if _is_ours_and_dead(name, host_id):
+            group = JobCgroup(name, layout)
+            pids = group.pids()
+            group.kill(_KILL_LIMIT_S)
+            group.remove()
+            removed += [f"process {pid} of {name}" for pid in pids] + [f"cgroup {name}"]
+    return removed
+
+
+def _clean_folder(folder: Path, host_id: str) -> list[str]:
+    removed = []
+    for entry in sorted(os.listdir(folder)) if folder.is_dir() else ():
+        if _is_ours_and_dead(entry, host_id):
+            path = folder / entry
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with suppress(FileNotFoundError):
+                    path.unlink()
+            removed.append(str(path))
+    return removed
+
+
+def cleanup_leftovers(host_id: str | None = None) -> list[str]:
+    """End the processes and remove the cgroups, folders and shared memory of dead leases of ``host_id``.
+
+    Frozen processes are thawed or killed where they are. Living supervisors of the same host are left alone.
+    Returns what was removed, in words. To be called when a worker starts. KillFailed when a process stays.
+    """
+    host = names.clean(host_id) if host_id else names.default_host_id()
+    removed = _clean_groups(host)
+    removed += _clean_folder(_SHARED_MEMORY, host)
+    # Last: a lease whose folder is there is looked at again by the next worker.
+    removed += _clean_folder(names.run_root() / "leases", host)
+    return removed
