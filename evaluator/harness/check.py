@@ -113,6 +113,8 @@ def margin_rank(problem: Problem, got: Answer, want: Answer) -> float:
             if not isinstance(wanted, torch.Tensor) or not isinstance(leaf, torch.Tensor):
                 continue
             tolerance = tolerance_for(path, _rules(problem, inout))
+            if leaf.is_complex():
+                leaf, wanted = torch.view_as_real(leaf), torch.view_as_real(wanted)
             if tolerance.exact or tolerance.outliers or not leaf.is_floating_point():
                 continue
             if leaf.numel() == 0 or _skips_values(problem, path, inout):
