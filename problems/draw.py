@@ -68,9 +68,7 @@ class Draw:
         raw = self._rng.random(_shape(shape)) * (high - low) + low
         return torch.from_numpy(np.asarray(raw)).to(dtype)
 
-    def integers(
-        self, shape: Shape, low: int, high: int, dtype: torch.dtype = torch.int64
-    ) -> torch.Tensor:
+    def integers(self, shape: Shape, low: int, high: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
         """Integers in [low, high), exact in `dtype` (floating dtypes too)."""
         return torch.from_numpy(np.asarray(self._rng.integers(low, high, _shape(shape)))).to(dtype)
 

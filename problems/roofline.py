@@ -142,9 +142,7 @@ def link_bytes(op: str, payload: float, group: float, in_network_reduction: bool
     raise ValueError(f"unknown collective {op!r} in a phase")
 
 
-def phase_times(
-    phases: list[Phase], symbols: Mapping[str, Number], hardware: Hardware
-) -> list[PhaseTime]:
+def phase_times(phases: list[Phase], symbols: Mapping[str, Number], hardware: Hardware) -> list[PhaseTime]:
     """The least time of each phase in seconds at the given sizes (symbols must include W)."""
     times = []
     for phase in phases:

@@ -137,9 +137,13 @@ def _margin(got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance) -> floa
 def validity(
     problem: Problem, args: list[list[Any]], got: list[Answer], want: list[Answer], size: str
 ) -> Mismatch | None:
-    """The problem's own check of outputs whose order or choice is not defined (`golden.check`)."""
+    """The problem's own check (`golden.check`), where it has one.
+
+    It judges outputs whose order or choice is not defined (`checked_by = "validity"`), and may add to
+    the comparison of values, such as exactness on some ranks only.
+    """
     module = problem.module("golden")
-    if not any(output.checked_by == "validity" for output in problem.outputs):
+    if not hasattr(module, "check"):
         return None
     found = module.check(args, got, want, problem.namespace(size))
     if found is None:

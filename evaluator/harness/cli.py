@@ -6,12 +6,25 @@ Exit status: 0 correct (or gate passed), 1 any other verdict, 2 usage, 3 a fault
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from evaluator.harness import gate, trustedranks
+from evaluator.harness.errors import JudgeFault, NoSandbox
+from evaluator.harness.sandbox import SandboxError
 from problems import roofline
-from problems.registry import OFFICIAL_TARGET, Problem, UnknownProblem, all_problems, load_problem, load_target
+from problems.registry import (
+    OFFICIAL_TARGET,
+    Problem,
+    UnknownProblem,
+    all_problems,
+    load_problem,
+    load_target,
+)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -22,6 +35,17 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--world", type=int, default=4, help="number of ranks")
     check.add_argument("--size", default="tiny")
     check.add_argument("--seeds", type=int, default=20)
+    check.set_defaults(run=_gate)
+    score = commands.add_parser("score", help="score one file and print the verdict")
+    score.add_argument("--problem", required=True, help="slug or number")
+    score.add_argument("--solution", required=True, type=Path, help="a .py, or a .zip with solution.py")
+    score.add_argument("--target", default="cpu4")
+    score.add_argument("--size", help="default: the first size the target ranks")
+    score.add_argument("--protocol", choices=("check", "quick", "paper"), default="quick")
+    score.add_argument("--json", type=Path, metavar="OUT", help="write the whole result there")
+    score.add_argument("--seed", type=int, help="replay the values of an earlier run")
+    score.add_argument("--quiet", action="store_true", help="do not print the stages")
+    score.set_defaults(run=_score)
     return parser
 
 
@@ -43,8 +67,7 @@ def _gate_one(problem: Problem, pool: trustedranks.TrustedRanks, args: argparse.
     report = gate.run_gate(problem, pool, size=args.size, seeds=args.seeds)
     official = load_target(OFFICIAL_TARGET)
     roofs = {
-        size: f"{1e6 * roofline.roof_seconds(problem.times(size, official)):.4g} us"
-        for size in problem.sizes
+        size: f"{1e6 * roofline.roof_seconds(problem.times(size, official)):.4g} us" for size in problem.sizes
     }
     state = "passed" if report.passed else "FAILED"
     took = time.perf_counter() - start
@@ -59,11 +82,51 @@ def _gate_one(problem: Problem, pool: trustedranks.TrustedRanks, args: argparse.
     return report.passed
 
 
+def _score(args: argparse.Namespace) -> int:
+    from evaluator.harness.judge import Judge
+
+    def say(stage: str, detail: dict[str, object]) -> None:
+        print(f"… {stage} {' '.join(f'{k}={v}' for k, v in detail.items())}".rstrip(), file=sys.stderr)
+
+    try:
+        with Judge(args.target) as judge:
+            found = judge.score(
+                problem=args.problem,
+                solution=args.solution,
+                size=args.size,
+                protocol=args.protocol,
+                on_stage=None if args.quiet else say,
+                seed=args.seed,
+            )
+    except (JudgeFault, SandboxError) as error:
+        print(f"fault of the judge: {error}", file=sys.stderr)
+        return 3
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=1) + "\n")
+    _print_result(found)
+    return 0 if found["verdict"] == "correct" else 1
+
+
+def _print_result(found: dict[str, Any]) -> None:
+    head = f"{found['problem']['slug']} on {found['target']} ({found['size']}, {found['protocol']})"
+    print(f"{head}: {found['verdict']} [{found['code']}], isolation {found['isolation_grade']}")
+    print(found["message"])
+    timing = found["timing"]
+    if timing:
+        print(
+            f"speedup {timing['speedup']:.3f} (95 % interval {timing['speedup_low']:.3f} to "
+            f"{timing['speedup_high']:.3f}); {timing['solution_ms']:.3f} ms against "
+            f"{timing['reference_ms']:.3f} ms; {timing['calls']} timed calls a side"
+        )
+    for row in found["stacks"]:
+        print(f"--- rank {row['rank']} waits in\n{row['text'].rstrip()}")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     args = _parser().parse_args(argv)
     try:
-        return _gate(args)
-    except UnknownProblem as error:
-        print(error.args[0])
+        return int(args.run(args))
+    except (UnknownProblem, ValueError, NoSandbox) as error:
+        print(error.args[0] if error.args else error, file=sys.stderr)
         return 2

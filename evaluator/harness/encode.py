@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from evaluator.harness.rank.recipe import tensor_at
 from problems.leaves import Group, Made
 
 ALIGN = 64
@@ -14,10 +15,10 @@ ALIGN = 64
 
 @dataclass
 class Packed:
-    """A recipe per argument and the tensors that go into the slot at byte offsets."""
+    """A recipe per argument, and (argument index, byte offset in the slot, tensor) for every tensor."""
 
     recipe: list[dict[str, Any]] = field(default_factory=list)
-    tensors: list[tuple[int, torch.Tensor]] = field(default_factory=list)
+    tensors: list[tuple[int, int, torch.Tensor]] = field(default_factory=list)
     nbytes: int = 0
 
 
@@ -45,11 +46,12 @@ def _dense(tensor: torch.Tensor) -> tuple[torch.Tensor, list[int] | None]:
 class _Packer:
     def __init__(self) -> None:
         self.packed = Packed()
+        self.argument = 0
 
     def tensor(self, tensor: torch.Tensor) -> dict[str, Any]:
         memory, strides = _dense(tensor)
         offset = self.packed.nbytes
-        self.packed.tensors.append((offset, memory))
+        self.packed.tensors.append((self.argument, offset, memory))
         size = memory.numel() * memory.element_size()
         self.packed.nbytes = (offset + size + ALIGN - 1) // ALIGN * ALIGN
         dtype = str(tensor.dtype).removeprefix("torch.")
@@ -79,7 +81,9 @@ class _Packer:
 def pack(args: list[Any]) -> Packed:
     """Lay out one rank's arguments. Raises TypeError for a leaf that can't be sent."""
     packer = _Packer()
-    packer.packed.recipe = [packer.node(arg) for arg in args]
+    for index, arg in enumerate(args):
+        packer.argument = index
+        packer.packed.recipe.append(packer.node(arg))
     return packer.packed
 
 
@@ -88,6 +92,37 @@ def write(packed: Packed, buffer: memoryview) -> None:
     if not packed.nbytes:
         return
     flat = torch.frombuffer(buffer, dtype=torch.uint8)
-    for offset, tensor in packed.tensors:
+    for _, offset, tensor in packed.tensors:
         source = raw_bytes(tensor)
         flat[offset : offset + source.numel()].copy_(source)
+
+
+def changed(packed: Packed, buffer: memoryview, arguments: frozenset[int]) -> int | None:
+    """The first of `arguments` (by index) whose bytes in the slot are no longer those written."""
+    if not packed.nbytes:
+        return None
+    flat = torch.frombuffer(buffer, dtype=torch.uint8)
+    for index, offset, tensor in packed.tensors:
+        if index in arguments:
+            source = raw_bytes(tensor)
+            if not torch.equal(flat[offset : offset + source.numel()], source):
+                return index
+    return None
+
+
+def tree_at(node: dict[str, Any], buffer: memoryview) -> Any:
+    """The tree that a recipe node describes, its tensors copied out of `buffer` as they are now."""
+    ((form, body),) = node.items()
+    match form:
+        case "t":
+            dtype, shape, strides, offset, _ = body
+            return tensor_at(buffer, dtype, shape, strides, offset).clone()
+        case "l" | "u":
+            return [tree_at(item, buffer) for item in body]
+        case "d":
+            return {key: tree_at(item, buffer) for key, item in body.items()}
+        case "m":
+            return Made(body[0], {key: tree_at(item, buffer) for key, item in body[1].items()})
+        case "v":
+            return body
+    return None

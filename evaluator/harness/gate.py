@@ -93,8 +93,7 @@ Mutant = Callable[[Problem, Case, Case, list[Answer]], list[Answer] | None]
 
 def _each(got: list[Answer], fn: Callable[[torch.Tensor], torch.Tensor]) -> list[Answer]:
     return [
-        Answer(map_tensors(a.output, fn), {k: map_tensors(v, fn) for k, v in a.inout.items()})
-        for a in got
+        Answer(map_tensors(a.output, fn), {k: map_tensors(v, fn) for k, v in a.inout.items()}) for a in got
     ]
 
 

@@ -1,0 +1,30 @@
+"""What the judge raises. Verdicts are results, not errors."""
+
+from __future__ import annotations
+
+
+class JudgeError(Exception):
+    """Base of all."""
+
+
+class JudgeFault(JudgeError):
+    """A fault of ours: the host, the reference or the judge itself. Never the submission's."""
+
+
+class Stopped(JudgeError):
+    """The caller's `should_stop` said so."""
+
+
+class NoSandbox(JudgeError):
+    """This host cannot isolate a job and the file is no bundled sample; `fix` says what lifts that."""
+
+    code = "host.no_sandbox"
+
+    def __init__(self, reasons: list[str], fix: str | None) -> None:
+        self.reasons, self.fix = reasons, fix
+        super().__init__(
+            "This host cannot isolate a submission ("
+            + "; ".join(reasons)
+            + "), so it scores bundled samples only."
+            + (f" To lift that: {fix}" if fix else "")
+        )

@@ -1,0 +1,404 @@
+"""One job: N ranks of one file in one sandbox, driven call by call from outside.
+
+The supervisor owns the clock. A turn is: inputs in place and outputs poisoned while the ranks are
+frozen → stamp → thaw → last rank's done → stamp → copy out → freeze → second look (design section 5).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from evaluator.harness import claims, encode
+from evaluator.harness.errors import JudgeFault
+from evaluator.harness.plainbox import PlainBox
+from evaluator.harness.sandbox.logs import CappedLog, clean_text
+from evaluator.harness.slots import Slot
+from evaluator.harness.warm import Template, base_env
+from problems.registry import Problem, Target
+
+BUILDERS = {"ninja", "cc1plus", "cc1", "as", "ld", "nvcc", "cicc", "ptxas", "cudafe++", "collect2"}
+GRACE_S = 1.5
+STACKS_S = 1.0
+
+
+@dataclass
+class RankReport:
+    """What is known of one rank when a job fails; everything in it is a claim or an exit status."""
+
+    rank: int
+    state: str = "waiting"
+    error: dict[str, Any] | None = None
+    exit_code: int | None = None
+
+
+class JobFailed(Exception):
+    """The job can't go on. `kind`: error, exit, deadline, protocol, gone."""
+
+    def __init__(self, kind: str, phase: str, ranks: list[RankReport], note: str = "") -> None:
+        super().__init__(f"{kind} in {phase}: {note}")
+        self.kind, self.phase, self.ranks, self.note = kind, phase, ranks, note
+        self.out_of_memory = False
+        self.stacks: dict[int, str] = {}
+
+
+@dataclass
+class Turn:
+    """One call of all ranks: raw seconds by the outside clock, claims and output bytes per rank."""
+
+    seconds: float
+    claims: list[Any]
+    outputs: list[torch.Tensor]
+    inout: list[dict[str, Any]]
+    changed: list[int | None]
+    late: list[bool]
+    spans: list[list[int]] = field(default_factory=list)
+
+
+class Job:
+    """A started job. `role` is "reference" or "submission"; both are treated alike."""
+
+    def __init__(
+        self,
+        template: Template,
+        problem: Problem,
+        role: str,
+        files: dict[str, bytes],
+        inputs_bytes: int,
+        outputs_bytes: int,
+    ) -> None:
+        self.template, self.problem, self.role = template, problem, role
+        self.target: Target = template.target
+        self.world_size = self.target.ranks
+        self.box = template.box
+        self.log = CappedLog()
+        self.inputs = [Slot(f"in{r}", inputs_bytes) for r in range(self.world_size)]
+        self.outputs = [Slot(f"out{r}", outputs_bytes) for r in range(self.world_size)]
+        self.sockets: list[socket.socket] = []
+        self._stack_pipes: dict[int, int] = {}
+        self.reports = [RankReport(r) for r in range(self.world_size)]
+        self._sent_recipe: list[Any] = [None] * self.world_size
+        self._sequence = 0
+        self._poll = select.poll()
+        self._pattern = torch.randint(0, 256, (1 << 16,), dtype=torch.uint8)
+        names = enumerate(problem.arguments)
+        self._kept = frozenset(i for i, a in names if a.role in ("dynamic", "static"))
+        self._inout = {i: a.name for i, a in enumerate(problem.arguments) if a.role == "inout"}
+        for name, content in files.items():
+            template.put(name, content)
+        self._launch("factories.py" in files)
+
+    def _launch(self, factories: bool) -> None:
+        """Hand the ranks' descriptors to the template, which forks them."""
+        passed: list[int] = []
+        theirs: list[socket.socket] = []
+        for rank in range(self.world_size):
+            ours, peer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self.sockets.append(ours)
+            theirs.append(peer)
+            out_read, out_write = os.pipe()
+            err_read, err_write = os.pipe()
+            stack_read, stack_write = os.pipe()
+            os.set_blocking(stack_read, False)
+            self._stack_pipes[stack_read] = rank
+            for name, end in (("stdout", out_read), ("stderr", err_read)):
+                self.log.add(f"rank {rank} {name}", end)
+                os.close(end)
+            passed += [peer.fileno(), self.inputs[rank].fd, self.outputs[rank].fd]
+            passed += [out_write, err_write, stack_write]
+        order = json.dumps(self._order(factories)).encode()
+        socket.send_fds(self.template.control, [order], passed)
+        for peer in theirs:
+            peer.close()
+        for index, descriptor in enumerate(passed):
+            if index % 6 >= 3:
+                os.close(descriptor)
+        for slot in (*self.inputs, *self.outputs):
+            slot.close_fd()
+        for ours in self.sockets:
+            self._poll.register(ours, select.POLLIN)
+        self._poll.register(self.template.control, select.POLLIN)
+        self._rank_of = {ours.fileno(): rank for rank, ours in enumerate(self.sockets)}
+
+    def _order(self, factories: bool) -> dict[str, Any]:
+        plain = isinstance(self.box, PlainBox)
+        prefix = sys.prefix if plain else "/opt/pkb/venv"
+        env = base_env(self.target, prefix)
+        if plain:
+            work = str(self.box.folder / "work")
+            env.update(HOME=work, TMPDIR=work, TORCH_EXTENSIONS_DIR=f"{work}/ext")
+        world = str(self.world_size)
+        env.update(
+            WORLD_SIZE=world,
+            LOCAL_WORLD_SIZE=world,
+            GROUP_WORLD_SIZE="1",
+            ROLE_WORLD_SIZE=world,
+            ROLE_NAME="default",
+            MASTER_ADDR="127.0.0.1",
+            MASTER_PORT=str(_free_port()) if plain else "29500",
+            TORCHELASTIC_RESTART_COUNT="0",
+            TORCHELASTIC_MAX_RESTARTS="0",
+            TORCHELASTIC_RUN_ID="none",
+        )
+        return {
+            "t": "fork",
+            "world_size": self.world_size,
+            "backend": self.target.backend,
+            "threads": self.target.threads_per_rank,
+            "groups": [list(ranks) for ranks in self.problem.groups(self.world_size)],
+            "factories": factories,
+            "job_folder": str(self.template.job_folder) if plain else "/job",
+            "cwd": env["HOME"],
+            "inputs_bytes": self.inputs[0].nbytes,
+            "outputs_bytes": self.outputs[0].nbytes,
+            "env": env,
+        }
+
+    def start(self, limit_s: float, should_stop: Callable[[], bool] | None = None) -> None:
+        """Wait until every rank has imported the file; then freeze. JobFailed when one can't."""
+        self._collect("ready", "import", limit_s, should_stop)
+        self.box.freeze()
+
+    def _collect(
+        self, wanted: str, phase: str, limit_s: float, should_stop: Callable[[], bool] | None = None
+    ) -> list[dict[str, Any]]:
+        """One `wanted` message from every rank. Extends the limit while a compiler works inside."""
+        deadline = time.monotonic() + limit_s
+        build_deadline = time.monotonic() + max(limit_s, self._build_limit())
+        got: dict[int, dict[str, Any]] = {}
+        for report in self.reports:
+            report.state = "waiting"
+        while len(got) < self.world_size:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                if time.monotonic() < build_deadline and self._building():
+                    deadline = min(build_deadline, time.monotonic() + 5.0)
+                    continue
+                raise self._failed("deadline", phase, got)
+            for descriptor, _ in self._poll.poll(min(left, 1.0) * 1000):
+                self._take(descriptor, wanted, phase, got)
+            if should_stop is not None and should_stop():
+                raise InterruptedError
+        return [got[rank] for rank in range(self.world_size)]
+
+    def _take(self, descriptor: int, wanted: str, phase: str, got: dict[int, dict[str, Any]]) -> None:
+        """Read one message from a rank or the template and file it."""
+        if descriptor == self.template.control.fileno():
+            self._take_exit(phase, got)
+            return
+        rank = self._rank_of[descriptor]
+        report = self.reports[rank]
+        try:
+            data = self.sockets[rank].recv(1 << 20)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            self._poll.unregister(descriptor)
+            report.state = "closed"
+            raise self._failed("exit", phase, got)
+        message = _read(data)
+        kind = message.get("t")
+        if kind == "error" and isinstance(message.get("message"), str):
+            report.state, report.error = "error", message
+            raise self._failed("error", phase, got)
+        if kind == "joined" and phase == "import" and report.state == "waiting":
+            report.state = "joined"
+            return
+        if (
+            kind != wanted
+            or rank in got
+            or message.get("seq", 0) != (self._sequence if wanted == "done" else 0)
+        ):
+            raise self._failed("protocol", phase, got, "a rank sent something the shim never sends")
+        report.state = wanted
+        got[rank] = message
+
+    def _take_exit(self, phase: str, got: dict[int, dict[str, Any]]) -> None:
+        data = self.template.control.recv(65536)
+        message = _read(data) if data else {}
+        rank, code = message.get("rank"), message.get("code")
+        if message.get("t") == "exit" and type(rank) is int and 0 <= rank < self.world_size:
+            self.reports[rank].exit_code = code if type(code) is int else None
+            self.reports[rank].state = "exited"
+            raise self._failed("exit", phase, got)
+        self._poll.unregister(self.template.control)
+        raise self._failed("gone", phase, got, "the sandbox's first process ended")
+
+    def _failed(self, kind: str, phase: str, got: dict[int, dict[str, Any]], note: str = "") -> JobFailed:
+        """Gather what the other ranks still say, and on a hang where each of them waits."""
+        failure = JobFailed(kind, phase, self.reports, note)
+        if kind in ("error", "exit", "protocol"):
+            self._gather(time.monotonic() + GRACE_S)
+        if kind == "deadline" or (kind == "error" and len(got) < self.world_size):
+            failure.stacks = self._stacks()
+        failure.out_of_memory = self.box.oom_killed()
+        return failure
+
+    def _gather(self, until: float) -> None:
+        """Take errors and exits of the remaining ranks for a short while."""
+        while (left := until - time.monotonic()) > 0:
+            ready = self._poll.poll(left * 1000)
+            for descriptor, _ in ready:
+                if descriptor == self.template.control.fileno():
+                    data = self.template.control.recv(65536)
+                    message = _read(data) if data else {}
+                    rank = message.get("rank")
+                    if type(rank) is int and 0 <= rank < self.world_size:
+                        self.reports[rank].exit_code = message.get("code")
+                    if not data:
+                        self._poll.unregister(descriptor)
+                    continue
+                self._gather_rank(descriptor)
+            if all(r.error or r.exit_code is not None for r in self.reports):
+                return
+
+    def _gather_rank(self, descriptor: int) -> None:
+        report = self.reports[self._rank_of[descriptor]]
+        try:
+            data = self.sockets[report.rank].recv(1 << 20)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            self._poll.unregister(descriptor)
+            return
+        message = _read(data)
+        if message.get("t") == "error" and report.error is None:
+            report.state, report.error = "error", message
+
+    def _stacks(self) -> dict[int, str]:
+        """Each rank's Python stack as it wrote it: text, capped, never trusted."""
+        try:
+            self.template.control.send(b'{"t": "dump"}')
+        except OSError:
+            return {}
+        found: dict[int, bytes] = dict.fromkeys(range(self.world_size), b"")
+        deadline = time.monotonic() + STACKS_S
+        while (left := deadline - time.monotonic()) > 0:
+            if all(found.values()):
+                left = min(left, 0.1)  # everybody has begun to write; take what still comes
+            ready, _, _ = select.select(list(self._stack_pipes), [], [], left)
+            if not ready and all(found.values()):
+                break
+            for descriptor in ready:
+                found[self._stack_pipes[descriptor]] += os.read(descriptor, 65536)
+        return {rank: clean_text(raw[:16000]) for rank, raw in found.items()}
+
+    def _building(self) -> bool:
+        for pid in self.box.pids():
+            try:
+                if Path(f"/proc/{pid}/comm").read_text().strip() in BUILDERS:
+                    return True
+            except OSError:
+                continue
+        return False
+
+    def _build_limit(self) -> float:
+        return float(self.target.data.get("deadlines", {}).get("build_s", 300))
+
+    def call(self, packed: list[encode.Packed], limit_s: float, phase: str) -> Turn:
+        """One turn of all ranks on the given arguments. Leaves the ranks frozen."""
+        self._sequence += 1
+        for rank, item in enumerate(packed):
+            self._place(rank, item)
+        start = time.perf_counter()
+        self.box.thaw()
+        done = self._collect("done", phase, limit_s)
+        seconds = time.perf_counter() - start
+        parsed = [self._claim(message) for message in done]
+        snapshots = [
+            slot.snapshot(claims.nbytes(claim)) for slot, claim in zip(self.outputs, parsed, strict=True)
+        ]
+        self.box.freeze()
+        late = [not slot.same(taken) for slot, taken in zip(self.outputs, snapshots, strict=True)]
+        pairs = list(zip(self.inputs, packed, strict=True))
+        return Turn(
+            seconds=seconds,
+            claims=parsed,
+            outputs=snapshots,
+            inout=[self._after(slot, item) for slot, item in pairs],
+            changed=[encode.changed(item, slot.buffer, self._kept) for slot, item in pairs],
+            late=late,
+            spans=[m["spans"] if isinstance(m.get("spans"), list) else [] for m in done],
+        )
+
+    def _place(self, rank: int, item: encode.Packed) -> None:
+        """Inputs into the slot, poison over the outputs, the message into the frozen rank's socket."""
+        if item.nbytes > self.inputs[rank].nbytes:
+            raise JudgeFault(f"{self.problem.slug}: inputs of {item.nbytes} bytes exceed the slot")
+        encode.write(item, self.inputs[rank].buffer)
+        self.outputs[rank].poison(self._pattern, (self._sequence * 7919 + rank * 104729) % 65536)
+        recipe = None if self._sent_recipe[rank] == item.recipe else item.recipe
+        self._sent_recipe[rank] = item.recipe
+        message = {"t": "call", "seq": self._sequence, "recipe": recipe}
+        self._send(rank, message)
+
+    def _send(self, rank: int, message: dict[str, Any]) -> None:
+        try:
+            self.sockets[rank].send(json.dumps(message).encode())
+        except OSError as error:
+            self.reports[rank].state = "closed"
+            raise self._failed("exit", "call", {}, f"rank {rank} closed its socket") from error
+
+    def _claim(self, message: dict[str, Any]) -> Any:
+        try:
+            return claims.parse(message.get("claim"))
+        except claims.BadClaim as error:
+            raise self._failed("protocol", "call", {}, str(error)) from error
+
+    def _after(self, slot: Slot, item: encode.Packed) -> dict[str, Any]:
+        """The inout arguments as they are in the slot now."""
+        return {
+            name: encode.tree_at(item.recipe[index], slot.buffer)
+            for index, name in self._inout.items()
+            if index < len(item.recipe)
+        }
+
+    def handshake(self, limit_s: float = 10.0) -> float:
+        """Seconds of a turn in which the ranks do nothing: what the protocol itself costs."""
+        self._sequence += 1
+        for rank in range(self.world_size):
+            self._send(rank, {"t": "nothing", "seq": self._sequence})
+        start = time.perf_counter()
+        self.box.thaw()
+        self._collect("done", "call", limit_s)
+        seconds = time.perf_counter() - start
+        self.box.freeze()
+        return seconds
+
+    def peak_bytes(self) -> int | None:
+        """Most memory that the job has held so far, where the host counts it."""
+        return self.box.usage().max_memory_bytes
+
+    def close(self) -> None:
+        """Kill everything and keep only the log."""
+        for ours in self.sockets:
+            ours.close()
+        for descriptor in self._stack_pipes:
+            os.close(descriptor)
+        self.template.close()
+        self.log.close()
+
+
+def _read(data: bytes) -> dict[str, Any]:
+    """A message as a dict; anything else becomes an empty one, which no state accepts."""
+    try:
+        message = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,260 @@
+"""The protocol of one score: trials, warm-up, paired blocks (design section 5, "Timing")."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import Any
+
+from evaluator.harness import claims, verdict
+from evaluator.harness.cases import Call, Cases
+from evaluator.harness.check import check_rank, validity
+from evaluator.harness.errors import JudgeFault, Stopped
+from evaluator.harness.job import Job, JobFailed, Turn
+from evaluator.harness.stats import Speedup, speedup
+from evaluator.harness.verdict import Verdict
+from problems.leaves import Answer
+from problems.registry import Problem
+
+TRIALS = 5
+HANDSHAKES = 11
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured. Numbers of calls are per side."""
+
+    name: str
+    timed: bool
+    pairs: int
+    block: int
+    warmup: int
+
+
+def plan(protocol: str, t_reference: float, rng: random.Random) -> Plan:
+    """The plan for a protocol, given the reference's seconds per call.
+
+    paper: warm-up min(500, 3 s/t), at least 5; timed calls clamp(5 s/t, 10, 100) in 20 pairs of
+    blocks of at most 5 calls. quick: 6 pairs of blocks of 2 calls.
+    """
+    if protocol == "check":
+        return Plan("check", False, 0, 0, 0)
+    if protocol == "quick":
+        return Plan("quick", True, 6, 2, 5 + rng.randrange(3))
+    warmup = max(5, min(500, int(3 / t_reference)))
+    calls = max(10, min(100, int(5 / t_reference)))
+    pairs = min(20, calls)
+    spread = rng.randrange(max(1, warmup // 10))
+    return Plan("paper", True, pairs, max(1, math.ceil(calls / pairs)), warmup + spread)
+
+
+class Verdicted(Exception):
+    """The submission's verdict is known; nothing more needs to run."""
+
+    def __init__(self, found: Verdict) -> None:
+        super().__init__(found.message)
+        self.found = found
+
+
+@dataclass
+class Timing:
+    """Raw figures of the timed part; seconds."""
+
+    pairs: list[tuple[float, float]] = field(default_factory=list)
+    reference_calls: list[float] = field(default_factory=list)
+    solution_calls: list[float] = field(default_factory=list)
+    handshakes: list[float] = field(default_factory=list)
+    outside_minus_ranks: list[float] = field(default_factory=list)
+    warmup: int = 0
+
+    @property
+    def handshake(self) -> float:
+        return median(self.handshakes) if self.handshakes else 0.0
+
+    @property
+    def below_resolution(self) -> bool:
+        calls = self.reference_calls + self.solution_calls
+        return bool(calls) and min(calls) < 2 * self.handshake
+
+    def result(self) -> Speedup:
+        return speedup(self.pairs)
+
+
+class Session:
+    """Reference and submission side by side; the state that the stages share."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        cases: Cases,
+        reference: Job,
+        submission: Job,
+        should_stop: Callable[[], bool] | None,
+    ) -> None:
+        self.problem, self.cases = problem, cases
+        self.reference, self.submission = reference, submission
+        self._should_stop = should_stop
+        deadlines = reference.target.data["deadlines"]
+        self.first_limit, self.limit = float(deadlines["first_call_s"]), float(deadlines["call_s"])
+        self.rng = random.Random(cases.seed)
+        self.next_call = 0
+        self.trials: list[dict[str, Any]] = []
+        self.ranks: list[dict[str, Any]] = []
+        self.stacks: dict[int, str] = {}
+        self.timing = Timing()
+
+    def run_reference(self, call: Call) -> Turn:
+        """A turn of the reference. Its failure is ours."""
+        self.stop_if_asked()
+        try:
+            turn = self.reference.call(call.packed, self.first_limit, "call")
+        except JobFailed as failure:
+            raise JudgeFault(f"the reference failed: {verdict.from_failure(failure).message}") from failure
+        if any(turn.late) or any(index is not None for index in turn.changed):
+            raise JudgeFault("the reference changed an input or wrote after it was done")
+        return turn
+
+    def run_submission(self, call: Call, limit: float) -> Turn:
+        """A turn of the submission. Raises Verdicted when it can't be accepted whatever it computed."""
+        self.stop_if_asked()
+        try:
+            turn = self.submission.call(call.packed, limit, "call")
+        except JobFailed as failure:
+            self.stacks = failure.stacks
+            raise Verdicted(verdict.from_failure(failure)) from failure
+        for rank, late in enumerate(turn.late):
+            if late:
+                raise Verdicted(verdict.late_write(rank))
+        for rank, index in enumerate(turn.changed):
+            if index is not None:
+                raise Verdicted(verdict.input_changed(self.problem.arguments[index].name, rank))
+        return turn
+
+    def stop_if_asked(self) -> None:
+        if self._should_stop is not None and self._should_stop():
+            raise Stopped
+
+    def judge(self, call: Call, mine: Turn, theirs: Turn, want: list[Answer], where: str) -> None:
+        """Compare one call on all ranks. Raises Verdicted with the first rank's fault."""
+        for rank, (claim, expected) in enumerate(zip(mine.claims, theirs.claims, strict=True)):
+            found = claims.difference(claim, expected)
+            if found:
+                raise Verdicted(verdict.from_claim(*found, rank))
+        got = answers_of(mine, theirs.claims)
+        mismatches = [
+            check_rank(self.problem, mine_, want_, rank)
+            for rank, (mine_, want_) in enumerate(zip(got, want, strict=True))
+        ]
+        self.ranks = [_rank_row(rank, wrong) for rank, wrong in enumerate(mismatches)]
+        first = next((wrong for wrong in mismatches if wrong), None)
+        first = first or validity(self.problem, call.args, got, want, self.cases.size)
+        if first:
+            found_verdict = verdict.from_mismatch(first, where)
+            _hint_input(found_verdict, call, got)
+            raise Verdicted(found_verdict)
+
+    def run_trials(self) -> None:
+        """Five calls against golden; the reference must pass them too."""
+        for trial in range(TRIALS):
+            call = self.cases.call(self.next_call)
+            want = self.cases.answers(self.next_call)
+            self.next_call += 1
+            theirs = self.run_reference(call)
+            for rank, (answer, truth) in enumerate(zip(answers_of(theirs, theirs.claims), want, strict=True)):
+                wrong = check_rank(self.problem, answer, truth, rank)
+                if wrong:
+                    raise JudgeFault(f"the reference disagrees with golden: {wrong}")
+            row: dict[str, Any] = {"trial": trial + 1, "ok": False}
+            self.trials.append(row)
+            mine = self.run_submission(call, self.first_limit if trial == 0 else self.limit)
+            self.judge(call, mine, theirs, want, f"trial {trial + 1} of {TRIALS}")
+            row["ok"] = True
+
+    def warm_up(self, count: int) -> None:
+        """Calls that look like any other; every output is compared too."""
+        for index in range(count):
+            call = self.cases.call(self.next_call)
+            self.next_call += 1
+            theirs = self.run_reference(call)
+            mine = self.run_submission(call, self.limit)
+            self.judge(call, mine, theirs, answers_of(theirs, theirs.claims), f"warm-up call {index + 1}")
+        self.timing.warmup = count
+
+    def measure_handshake(self) -> None:
+        """What a turn costs in which nothing is done; the reference's job is the one we can believe."""
+        self.timing.handshakes = [self.reference.handshake() for _ in range(HANDSHAKES)]
+
+    def run_pair(self, size: int, number: int) -> None:
+        """One pair of blocks on the same calls, in random order; compared after both."""
+        calls = [self.cases.call(self.next_call + i) for i in range(size)]
+        self.next_call += size
+        order = [True, False]
+        self.rng.shuffle(order)
+        turns: dict[bool, list[Turn]] = {}
+        for is_reference in order:
+            if is_reference:
+                turns[True] = [self.run_reference(call) for call in calls]
+            else:
+                turns[False] = [self.run_submission(call, self.limit) for call in calls]
+        for index, call in enumerate(calls):
+            theirs, mine = turns[True][index], turns[False][index]
+            where = f"timed pair {number + 1}, call {index + 1}"
+            self.judge(call, mine, theirs, answers_of(theirs, theirs.claims), where)
+        timing = self.timing
+        references = [self._net(turn) for turn in turns[True]]
+        solutions = [self._net(turn) for turn in turns[False]]
+        timing.pairs.append((sum(references) / size, sum(solutions) / size))
+        timing.reference_calls += [turn.seconds for turn in turns[True]]
+        timing.solution_calls += [turn.seconds for turn in turns[False]]
+        timing.outside_minus_ranks += [
+            gap for turn in turns[True] + turns[False] if (gap := _outside_gap(turn)) is not None
+        ]
+
+    def _net(self, turn: Turn) -> float:
+        """Raw seconds less the handshake, but never less than half of the raw time."""
+        return max(turn.seconds - self.timing.handshake, turn.seconds / 2)
+
+
+def answers_of(turn: Turn, trusted: list[Any]) -> list[Answer]:
+    """The outputs as trees, laid out by claims that were found equal to the reference's."""
+    return [
+        Answer(claims.tree(claim, data), inout)
+        for claim, data, inout in zip(trusted, turn.outputs, turn.inout, strict=True)
+    ]
+
+
+def _outside_gap(turn: Turn) -> float | None:
+    """Outside clock less the ranks' own first start to last end, seconds; None for odd claims."""
+    spans = turn.spans
+    if not all(len(span) == 3 and all(type(t) is int for t in span) for span in spans):
+        return None
+    return turn.seconds - (max(s[2] for s in spans) - min(s[0] for s in spans)) / 1e9
+
+
+def _rank_row(rank: int, wrong: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {"rank": rank, "ok": wrong is None}
+    if wrong is not None:
+        row.update(output=wrong.output, kind=wrong.kind, message=wrong.message)
+        if wrong.wrong is not None:
+            row["first_wrong"] = {**asdict(wrong.wrong), "index": list(wrong.wrong.index)}
+    return row
+
+
+def _hint_input(found: Verdict, call: Call, got: list[Answer]) -> None:
+    """Say so when the output is bit for bit one of the rank's own arguments."""
+    from problems.leaves import tensors
+
+    for args, answer in zip(call.args, got, strict=True):
+        sources = [leaf for _, leaf in tensors(list(args))]
+        outputs = [leaf for _, leaf in tensors(answer.output)]
+        if not outputs or not any(
+            out.shape == source.shape and out.dtype == source.dtype and bool((out == source).all())
+            for out in outputs
+            for source in sources
+        ):
+            return
+    found.code = "incorrect.no_communication_suspected"
+    found.message += " On every rank the output equals one of its own arguments: is the collective missing?"

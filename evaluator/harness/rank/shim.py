@@ -1,0 +1,196 @@
+"""What runs in a rank: takes calls from the supervisor, runs `solution`, delivers bytes.
+
+One message per call comes in ({"t": "call", "seq", "recipe" or null}); one goes out when the outputs
+lie in the slot ({"t": "done", "seq", "claim"}). Errors are reported in words. Nothing here can make a
+wrong answer right: the supervisor times, compares and decides.
+"""
+
+import faulthandler
+import importlib.util
+import json
+import mmap
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+
+import gloo_compat
+import torch
+import torch.distributed as dist
+from recipe import Decoder
+
+ALIGN = 64
+MAX_TEXT = 16000
+
+
+class _Ended(Exception):
+    """The supervisor closed the socket: the job is over."""
+
+
+def _describe(error, phase):
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = [frame for frame in frames if not frame.filename.startswith(os.path.dirname(__file__))]
+    text = "".join(traceback.format_exception(error))
+    name = type(error).__name__
+    return {
+        "t": "error",
+        "phase": phase,
+        "type": name,
+        "message": str(error)[:MAX_TEXT],
+        "traceback": text[-MAX_TEXT:],
+        "outside": not inside,
+        "line": next((f.lineno for f in reversed(frames) if f.filename.endswith("solution.py")), None),
+    }
+
+
+class Rank:
+    """One rank's side of the protocol."""
+
+    def __init__(self, rank, order, control, inputs_fd, outputs_fd):
+        self.rank, self.order, self.control = rank, order, control
+        self.inputs = memoryview(mmap.mmap(inputs_fd, order["inputs_bytes"]))
+        self.outputs = memoryview(mmap.mmap(outputs_fd, order["outputs_bytes"]))
+        os.close(inputs_fd)
+        os.close(outputs_fd)
+        self.recipe = None
+        self.solution = None
+        self.decoder = None
+
+    def send(self, message):
+        self.control.send(json.dumps(message).encode())
+
+    def start(self):
+        """Join the process group, make the problem's groups, import the solution."""
+        torch.set_num_threads(self.order["threads"])
+        gloo_compat.install()
+        dist.init_process_group(self.order["backend"])
+        groups = {None: dist.group.WORLD}
+        for ranks in self.order["groups"]:
+            groups[tuple(ranks)] = dist.new_group(ranks)
+        folder = self.order["job_folder"]
+        factories = _load(f"{folder}/factories.py", "factories") if self.order["factories"] else None
+        self.decoder = Decoder(self.inputs, groups, factories)
+        self.send({"t": "joined"})
+        module = _load(f"{folder}/solution.py", "solution")
+        self.solution = getattr(module, "solution", None)
+        if not callable(self.solution):
+            raise AttributeError("the file defines no callable named `solution`")
+
+    def call(self, message):
+        """One call: rebuild the arguments, run, copy the result into the slot, say so."""
+        if message["recipe"] is not None:
+            self.recipe = message["recipe"]
+        args = [self.decoder.decode(node) for node in self.recipe]
+        began = time.monotonic_ns()
+        result = self.solution(*args)
+        middle = time.monotonic_ns()
+        claim = Writer(self.outputs).node(result)
+        ended = time.monotonic_ns()
+        spans = [began, middle, ended]
+        self.send({"t": "done", "seq": message["seq"], "claim": claim, "spans": spans})
+
+    def serve(self):
+        """Take messages until the supervisor is done. Errors of the solution are reported."""
+        phase = "import"
+        try:
+            self.start()
+            self.send({"t": "ready"})
+            phase = "call"
+            while True:
+                data = self.control.recv(1 << 20)
+                if not data:
+                    raise _Ended
+                message = json.loads(data)
+                if message["t"] == "call":
+                    self.call(message)
+                else:
+                    self.send({"t": "done", "seq": message["seq"], "claim": None, "spans": []})
+        except _Ended:
+            return 0
+        except BaseException as error:
+            self.send(_describe(error, phase))
+            traceback.print_exc()
+            # The supervisor ends the job; until then peers may still be asked where they wait.
+            self.control.recv(1)
+            return 1
+
+
+class Writer:
+    """Copies a returned tree into the output slot and states what it was."""
+
+    def __init__(self, buffer):
+        self.buffer = buffer
+        self.flat = torch.frombuffer(buffer, dtype=torch.uint8)
+        self.used = 0
+
+    def tensor(self, tensor):
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            return {"x": type(tensor).__name__}
+        with torch.no_grad():
+            plain = tensor.detach()
+            if plain.layout != torch.strided:
+                plain = plain.to_dense()
+            plain = plain.resolve_conj().resolve_neg()
+            size = plain.numel() * plain.element_size()
+            start = self.used
+            self.used = (start + size + ALIGN - 1) // ALIGN * ALIGN
+            claim = {"t": [str(plain.dtype).removeprefix("torch."), list(plain.shape)]}
+            if start + size > len(self.buffer):
+                return claim
+            if size:
+                place = self.flat[start : start + size].view(plain.dtype).view(plain.shape)
+                place.copy_(plain)
+            return claim
+
+    def node(self, leaf):
+        if isinstance(leaf, torch.Tensor):
+            return self.tensor(leaf)
+        if isinstance(leaf, torch.Size):
+            return {"v": list(leaf)}
+        if leaf is None or isinstance(leaf, (bool, int, float, str)):
+            return {"v": leaf}
+        if isinstance(leaf, (list, tuple)):
+            return {"l": [self.node(item) for item in leaf]}
+        if isinstance(leaf, dict):
+            return {"d": {str(key): self.node(leaf[key]) for key in sorted(leaf, key=str)}}
+        return {"x": type(leaf).__name__}
+
+
+def _load(path, name):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(rank, order, control_fd, inputs_fd, outputs_fd, stdout_fd, stderr_fd, stack_fd):
+    """Become rank `rank`; never returns."""
+    code = 1
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.environ.clear()
+        os.environ.update(order["env"])
+        os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), GROUP_RANK="0", ROLE_RANK=str(rank))
+        os.dup2(stdout_fd, 1)
+        os.dup2(stderr_fd, 2)
+        sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
+        sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+        os.close(stdout_fd)
+        os.close(stderr_fd)
+        faulthandler.register(signal.SIGUSR2, file=stack_fd, all_threads=True)
+        faulthandler.enable(file=2)
+        os.chdir(order["cwd"])
+        sys.argv = ["solution.py"]
+        control = socket.socket(fileno=control_fd)
+        code = Rank(rank, order, control, inputs_fd, outputs_fd).serve()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)

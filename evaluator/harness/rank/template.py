@@ -1,0 +1,90 @@
+"""A warm Python inside a job's sandbox: imports torch once, then forks the ranks of one job.
+
+Usage inside the sandbox: python -I template.py FD, where FD is a SOCK_SEQPACKET socket to the
+supervisor. It says {"t": "warm"} when torch is imported, waits for one {"t": "fork"} with the ranks'
+descriptors, then reports exits and passes on requests for stack dumps. It holds nothing of value:
+all that it says are claims.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FDS_PER_RANK = 6
+
+
+def _fork_ranks(control, order, descriptors):
+    pids = {}
+    for rank in range(order["world_size"]):
+        mine = descriptors[rank * FDS_PER_RANK : (rank + 1) * FDS_PER_RANK]
+        pid = os.fork()
+        if pid == 0:
+            control.close()
+            for descriptor in descriptors:
+                if descriptor not in mine:
+                    os.close(descriptor)
+            import shim
+
+            shim.run(rank, order, *mine)
+        pids[pid] = rank
+    for descriptor in descriptors:
+        os.close(descriptor)
+    return pids
+
+
+def _report_exits(control, pids):
+    while pids:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        if pid in pids:
+            message = {"t": "exit", "rank": pids.pop(pid), "code": os.waitstatus_to_exitcode(status)}
+            control.send(json.dumps(message).encode())
+
+
+def _serve(control, pids):
+    wake, bell = os.pipe()
+    os.set_blocking(bell, False)
+    signal.set_wakeup_fd(bell)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    _report_exits(control, pids)
+    while pids:
+        ready, _, _ = select.select([control, wake], [], [])
+        if wake in ready:
+            os.read(wake, 4096)
+            _report_exits(control, pids)
+        if control in ready:
+            if not control.recv(65536):
+                for pid in pids:
+                    os.kill(pid, signal.SIGKILL)
+                return
+            for pid in pids:
+                os.kill(pid, signal.SIGUSR2)
+
+
+def main():
+    """Import, wait for the order, fork, report."""
+    sys.path.insert(0, HERE)
+    control = socket.socket(fileno=int(sys.argv[1]))
+    import gloo_compat  # noqa: F401  (imported here once, so that ranks need not)
+    import shim  # noqa: F401
+    import torch
+    import torch.distributed
+
+    versions = {"python": sys.version.split()[0], "torch": torch.__version__}
+    control.send(json.dumps({"t": "warm", **versions}).encode())
+    data, descriptors, _, _ = socket.recv_fds(control, 65536, 16 * FDS_PER_RANK)
+    if not data:
+        return
+    _serve(control, _fork_ranks(control, json.loads(data), descriptors))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""The files of one submission, from a `.py` or a flat `.zip`."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+ALLOWED = (".cu", ".cuh", ".h", ".hpp", ".cpp")
+MAX_BYTES = 1 << 20
+
+
+def solution_files(path: Path) -> dict[str, bytes]:
+    """Name -> bytes, always with `solution.py`. Raises ValueError with what to change.
+
+    The portal's door checks uploads in full; this is the harness's own last check, for the command
+    line and against a store that was tampered with.
+    """
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file")
+    if path.stat().st_size > MAX_BYTES:
+        raise ValueError(f"{path}: larger than 1 MiB")
+    if path.suffix == ".zip":
+        return _from_zip(path)
+    return {"solution.py": path.read_bytes()}
+
+
+def _from_zip(path: Path) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    room = MAX_BYTES
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            name = member.filename
+            flat = name == Path(name).name and "\\" not in name and ":" not in name
+            if not flat or not (name == "solution.py" or name.endswith(ALLOWED)):
+                raise ValueError(f"{name!r}: only solution.py and flat {ALLOWED} files are taken")
+            with archive.open(member) as stream:
+                content = stream.read(room + 1)
+            room -= len(content)
+            if room < 0:
+                raise ValueError("the archive holds more than 1 MiB")
+            files[name] = content
+    if "solution.py" not in files:
+        raise ValueError("the archive has no solution.py")
+    return files

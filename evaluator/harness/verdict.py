@@ -1,0 +1,202 @@
+"""From what happened to a verdict, a stable code and one sentence that says what to do."""
+
+from __future__ import annotations
+
+import re
+import signal
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluator.harness.check import Mismatch
+from evaluator.harness.job import JobFailed, RankReport
+
+
+@dataclass
+class Verdict:
+    """`verdict` as in design section 3; `rank` is where it was seen first."""
+
+    verdict: str
+    code: str
+    message: str
+    rank: int | None = None
+    first_line: int | None = None
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+CORRECT = "All trials and all timed calls agree with the expected outputs on every rank."
+
+_BUILD = re.compile(
+    r"Error building extension|error: command .* failed|Ninja build|CompilationError|"
+    r"nvcc fatal|ninja: build stopped|Error compiling objects",
+    re.I,
+)
+_NO_CUDA = re.compile(
+    r"no NVIDIA driver|not compiled with CUDA|CUDA_HOME environment variable is not set|"
+    r"No CUDA runtime|needs a CUDA build|libcudart|CUDA is not available",
+    re.I,
+)
+_MEMORY = re.compile(
+    r"out of memory|can't allocate memory|Cannot allocate memory|std::bad_alloc|not enough memory", re.I
+)
+_NO_BACKEND = re.compile(r"THUNDERKITTENS_ROOT")
+
+
+def correct() -> Verdict:
+    return Verdict("correct", "correct", CORRECT)
+
+
+def from_mismatch(wrong: Mismatch, where: str) -> Verdict:
+    """A wrong answer in trial or call `where`."""
+    if wrong.kind == "nonfinite":
+        code = "incorrect.nonfinite"
+        text = f"Rank {wrong.rank}: {wrong.output} holds NaN or infinity where the expected value is finite"
+    elif wrong.kind == "invalid":
+        code, text = "incorrect.invalid", f"Rank {wrong.rank}: {wrong.message}"
+    else:
+        code, text = "incorrect.value", f"Rank {wrong.rank}: {wrong.output}: {wrong.message}"
+    return Verdict("incorrect", code, f"{text} ({where}).", wrong.rank)
+
+
+def from_claim(kind: str, sentence: str, rank: int) -> Verdict:
+    """The returned structure is not what the problem asks for."""
+    return Verdict("contract_error", f"contract_error.{kind}", f"Rank {rank}: {sentence}.", rank)
+
+
+def input_changed(name: str, rank: int) -> Verdict:
+    return Verdict(
+        "contract_error",
+        "contract_error.input_modified",
+        f"Rank {rank}: the argument {name!r} was changed. Work on a copy; only arguments that the problem "
+        "marks inout or scratch may change.",
+        rank,
+    )
+
+
+def late_write(rank: int) -> Verdict:
+    return Verdict(
+        "rejected",
+        "rejected.late_write",
+        f"Rank {rank}: output bytes changed after the call was reported as done. All work must be finished "
+        "when `solution` returns.",
+        rank,
+    )
+
+
+def from_failure(failure: JobFailed) -> Verdict:
+    """A job that could not go on."""
+    if failure.out_of_memory:
+        return Verdict(
+            "out_of_memory",
+            "out_of_memory.limit",
+            "The job exceeded its memory limit and was ended. Hold less memory at once on each rank.",
+        )
+    if failure.kind == "protocol":
+        return Verdict(
+            "rejected",
+            "rejected.protocol",
+            f"A rank sent data of its own over the judge's channel during {failure.phase} ({failure.note}). "
+            "Descriptors that the file did not open are not its own.",
+        )
+    reported = [report for report in failure.ranks if report.error]
+    if reported:
+        return _from_error(reported, failure)
+    if failure.kind == "deadline":
+        return _from_deadline(failure)
+    return _from_exit(failure)
+
+
+def _from_error(reported: list[RankReport], failure: JobFailed) -> Verdict:
+    report = min(reported, key=lambda r: (_is_echo(r.error or {}), r.rank))
+    error = report.error or {}
+    kind, message = str(error.get("type"))[:80], str(error.get("message"))[:2000]
+    line = error.get("line") if type(error.get("line")) is int else None
+    at = f" (line {line})" if line else ""
+    first = message.strip().splitlines()[0][:300] if message.strip() else ""
+    text = (
+        f"Rank {report.rank} raised {kind}{at}: {first}" if first else f"Rank {report.rank} raised {kind}{at}"
+    )
+    whole = message + str(error.get("traceback", ""))
+    if _NO_BACKEND.search(message):
+        return Verdict("build_error", "build_error.backend_unavailable", text, report.rank, line)
+    if kind == "BuildNeedsCuda":
+        return Verdict("build_error", "build_error.needs_cuda", text, report.rank, line)
+    if _BUILD.search(whole):
+        hint = _compiler_line(whole)
+        text = f"The extension did not build: {hint}" if hint else text
+        return Verdict("build_error", "build_error.compiler", text, report.rank, line)
+    if kind == "MemoryError" or _MEMORY.search(message):
+        return Verdict("out_of_memory", "out_of_memory.allocation", text, report.rank, line)
+    if kind == "AttributeError" and "no callable named" in message:
+        return Verdict("contract_error", "contract_error.no_solution", text, report.rank)
+    if kind == "TypeError" and error.get("outside") is True and failure.phase != "import":
+        sentence = f"`solution` can't take the problem's arguments: {first}"
+        return Verdict("contract_error", "contract_error.signature", sentence, report.rank)
+    if _NO_CUDA.search(message):
+        return Verdict("runtime_error", "runtime_error.needs_cuda", text, report.rank, line)
+    code = "runtime_error.import" if failure.phase == "import" else "runtime_error.exception"
+    return Verdict("runtime_error", code, text + ".", report.rank, line)
+
+
+def _is_echo(error: dict[str, Any]) -> bool:
+    """Whether a rank only noticed that a peer was gone."""
+    return bool(re.search(r"Connection (closed|reset)|peer|Broken pipe|timed out", str(error.get("message"))))
+
+
+def _compiler_line(text: str) -> str:
+    """The compiler's first error line, without the path in front."""
+    for line in text.splitlines():
+        if re.search(r"\b(fatal )?error:", line) and "Error building" not in line:
+            return re.sub(r"^\S*/", "", line.strip())[:300]
+    return ""
+
+
+def _from_deadline(failure: JobFailed) -> Verdict:
+    waiting = [report.rank for report in failure.ranks if report.state in ("waiting", "joined")]
+    finished = [report.rank for report in failure.ranks if report.rank not in waiting]
+    during = "while the file was imported" if failure.phase == "import" else "in a call"
+    places = _places(failure)
+    if finished:
+        names = ", ".join(map(str, waiting))
+        text = f"Ranks {names} did not finish {during} although the others did"
+        code = "timeout.deadlock"
+    elif len(set(places.values())) > 1:
+        text, code = f"The ranks wait in different places {during}", "timeout.deadlock"
+    else:
+        text, code = f"No rank finished {during} before the deadline", "timeout.hang"
+    where = "; ".join(f"rank {rank} in {place}" for rank, place in sorted(places.items()))
+    return Verdict("timeout", code, f"{text}: {where}." if where else f"{text}.")
+
+
+def _places(failure: JobFailed) -> dict[int, str]:
+    """Per rank the innermost line of the author's file and the collective it waits in."""
+    found = {}
+    for rank, text in failure.stacks.items():
+        # Several threads may be listed; the one that runs the file is what we want.
+        frames = re.findall(r'File "([^"]+)", line (\d+) in (\S+)', text)
+        own = next(((line, name) for path, line, name in frames if path.endswith("solution.py")), None)
+        waits = [name for path, _, name in frames if "distributed_c10d" in path]
+        collective = next((name for name in waits if name not in ("wrapper", "wait")), None)
+        if own:
+            found[rank] = f"{collective} (line {own[0]})" if collective else f"line {own[0]}"
+    return found
+
+
+def _from_exit(failure: JobFailed) -> Verdict:
+    for report in failure.ranks:
+        code = report.exit_code
+        if code is not None and code < 0:
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+            meaning = {"SIGSEGV": " (access to memory that is not there)", "SIGBUS": " (bad memory access)",
+                       "SIGABRT": " (the program gave up by itself)", "SIGFPE": " (arithmetic fault)",
+                       "SIGKILL": " (killed)"}.get(name, "")  # fmt: skip
+            text = f"Rank {report.rank} was ended by {name}{meaning}."
+            return Verdict("runtime_error", f"runtime_error.{name.lower()}", text, report.rank)
+    for report in failure.ranks:
+        if report.exit_code is not None:
+            text = (
+                f"Rank {report.rank} left with exit code {report.exit_code} before the protocol was over. "
+                "A file must not end its process."
+            )
+            return Verdict("runtime_error", "runtime_error.exited_early", text, report.rank)
+    text = "A rank went away before the protocol was over."
+    return Verdict("runtime_error", "runtime_error.exited_early", text)

@@ -1,0 +1,165 @@
+"""Warm templates: sandboxes in which a Python has imported torch and waits for a job.
+
+A template serves one job and dies with its sandbox. The pool keeps some waiting, so that a job
+starts in a fraction of a second instead of the seconds that four imports of torch cost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import socket
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from evaluator.harness.errors import JudgeFault
+from evaluator.harness.plainbox import PlainBox
+from evaluator.harness.sandbox import Sandbox, SandboxSpec, python_inside
+from problems.registry import Target
+
+RANK_CODE = Path(__file__).parent / "rank"
+WARM_LIMIT_S = 120.0
+PASSED_ON = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+
+
+def base_env(target: Target, prefix: str) -> dict[str, str]:
+    """The environment of a rank, built from nothing; `prefix` holds the interpreter's `bin`."""
+    threads = str(target.threads_per_rank)
+    env = {
+        "PATH": f"{prefix}/bin:/usr/local/cuda/bin:/usr/bin:/bin",
+        "HOME": "/home/rank",
+        "TMPDIR": "/tmp",
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "OMP_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+        "OPENBLAS_NUM_THREADS": threads,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TORCH_EXTENSIONS_DIR": "/tmp/torch_extensions",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "MAX_JOBS": "2",
+    }
+    env.update({key: os.environ[key] for key in PASSED_ON if key in os.environ})
+    return env
+
+
+class Template:
+    """One waiting template. `isolated` False runs it without a sandbox (bundled samples only)."""
+
+    def __init__(self, target: Target, name: str, *, isolated: bool = True) -> None:
+        self.target = target
+        self.isolated = isolated
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            self.box = self._box(name, theirs) if isolated else PlainBox(name)
+            self._lay_out()
+            if isinstance(self.box, PlainBox):
+                self.box.start(theirs.fileno(), base_env(target, sys.prefix))
+            else:
+                self.box.start()
+        finally:
+            theirs.close()
+        self.versions: dict[str, Any] | None = None
+
+    def _box(self, name: str, theirs: socket.socket) -> Sandbox:
+        limits = self.target.limits
+        binds: dict[str | Path, str] = {}
+        spec = SandboxSpec(
+            argv=[python_inside(), "-I", "/opt/pkb/rank/template.py", str(theirs.fileno())],
+            pass_fds=(theirs.fileno(),),
+            ro_binds=binds,
+            env=base_env(self.target, str(Path(python_inside()).parent.parent)),
+            memory_bytes=limits["memory_bytes"],
+            pids_max=limits["pids"],
+            tmp_bytes=limits["tmp_bytes"],
+            shm_bytes=limits["shm_bytes"],
+            name=name,
+        )
+        box = Sandbox(spec)
+        binds[str(box.folder / "rank")] = "/opt/pkb/rank"
+        binds[str(box.folder / "job")] = "/job"
+        return box
+
+    def _lay_out(self) -> None:
+        """The shim and an empty job folder, readable for the job whatever our umask is."""
+        shutil.copytree(RANK_CODE, self.box.folder / "rank", ignore=shutil.ignore_patterns("__pycache__"))
+        (self.box.folder / "job").mkdir(mode=0o755)
+        for path in [self.box.folder, *self.box.folder.rglob("*")]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+    @property
+    def job_folder(self) -> Path:
+        """The host side of /job."""
+        return self.box.folder / "job"
+
+    def put(self, name: str, content: bytes) -> None:
+        """Place a file in the job's read-only folder."""
+        path = self.job_folder / name
+        path.write_bytes(content)
+        path.chmod(0o644)
+
+    def ready(self, wait: float = 0.0) -> bool:
+        """Whether the template has finished its imports. JudgeFault when it died."""
+        if self.versions is None and select.select([self.control], [], [], wait)[0]:
+            data = self.control.recv(4096)
+            if not data:
+                raise JudgeFault(f"the sandbox ended while it started: {self._last_words()}")
+            self.versions = json.loads(data)
+        return self.versions is not None
+
+    def wait(self) -> None:
+        """Block until the template is warm. JudgeFault after two minutes."""
+        deadline = time.monotonic() + WARM_LIMIT_S
+        while not self.ready(1.0):
+            if time.monotonic() > deadline:
+                raise JudgeFault(f"no template after {WARM_LIMIT_S:.0f} s")
+
+    def _last_words(self) -> str:
+        self.box.kill()
+        os.set_blocking(self.box.stderr.fileno(), False)
+        return (self.box.stderr.read() or b"").decode(errors="replace").strip()[-2000:]
+
+    def close(self) -> None:
+        """End the sandbox and remove its traces."""
+        self.control.close()
+        self.box.kill()
+        self.box.close_streams()
+
+
+class Pool:
+    """Keeps `size` templates warm for one target."""
+
+    def __init__(self, target: Target, size: int = 2, *, isolated: bool = True) -> None:
+        self.target, self.size, self.isolated = target, size, isolated
+        self._waiting: deque[Template] = deque()
+        self._made = 0
+        self.refill()
+
+    def refill(self) -> None:
+        """Start templates until `size` are waiting or warming up."""
+        while len(self._waiting) < self.size:
+            self._made += 1
+            name = f"{self.target.slug}-{self._made}"
+            self._waiting.append(Template(self.target, name, isolated=self.isolated))
+
+    def take(self) -> Template:
+        """A warm template; the caller owns it. Call `refill` when nothing is being timed."""
+        template = self._waiting.popleft() if self._waiting else None
+        if template is None:
+            self.refill()
+            template = self._waiting.popleft()
+        try:
+            template.wait()
+        except BaseException:
+            template.close()
+            raise
+        return template
+
+    def close(self) -> None:
+        while self._waiting:
+            self._waiting.popleft().close()
