@@ -7,6 +7,7 @@ from .leftovers import cleanup_leftovers
 from .logs import CappedLog, StreamText
 from .mounts import VENV_INSIDE, python_inside
 from .names import default_host_id, own_lease
+from .selfcheck import SelfCheck, self_check
 from .spec import HostReport, SandboxSpec, UsageReport
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Sandbox",
     "SandboxError",
     "SandboxSpec",
+    "SelfCheck",
     "SpawnFailed",
     "StreamText",
     "UsageReport",
@@ -26,4 +28,5 @@ __all__ = [
     "host_grade",
     "own_lease",
     "python_inside",
+    "self_check",
 ]

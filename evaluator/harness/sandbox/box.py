@@ -15,7 +15,8 @@ from .cgroup import JobCgroup
 from .command import Command
 from .errors import KillFailed, SandboxError
 from .freezer import Freezer, make_freezer
-from .layout import host_layout
+from .layout import Layout, host_layout
+from .logs import CappedLog
 from .processes import descendants, wait_until_gone
 from .spawner import spawn
 from .spec import SandboxSpec, UsageReport
@@ -32,13 +33,14 @@ class Sandbox:
     freezer; elsewhere ``cleanup_leftovers`` of the next worker does.
     """
 
-    def __init__(self, spec: SandboxSpec) -> None:
+    def __init__(self, spec: SandboxSpec, layout: Layout | None = None) -> None:
+        """``layout`` None takes what this host offers."""
         self.spec = spec
         host = names.clean(spec.host_id) if spec.host_id else names.default_host_id()
         lease = names.clean(spec.lease) if spec.lease else names.own_lease()
         self.name = names.job_name(host, lease, spec.name)
         self._lease_folder = names.hold_lease(host, lease)
-        self._group = JobCgroup(self.name, host_layout())
+        self._group = JobCgroup(self.name, host_layout() if layout is None else layout)
         self._uid: UidLease | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._freezer: Freezer | None = None
@@ -170,6 +172,19 @@ class Sandbox:
         if self._freezer is not None:
             self._freezer.close()
             self._freezer = None
+
+    def collect(self, log: CappedLog, prefix: str = "") -> None:
+        """Hand standard output and error over to ``log``, as ``<prefix>stdout`` and ``<prefix>stderr``."""
+        log.add(f"{prefix}stdout", self.stdout.fileno())
+        log.add(f"{prefix}stderr", self.stderr.fileno())
+        self.close_streams()
+
+    def communicate(self, limit_s: float) -> tuple[bytes, bytes]:
+        """Standard output and error, whole, of a job that we wrote ourselves.
+
+        subprocess.TimeoutExpired after ``limit_s``. For a stranger's job use CappedLog: this keeps everything.
+        """
+        return self._started().communicate(timeout=limit_s)
 
     def close_streams(self) -> None:
         """Close our ends of the output pipes; for callers that did not hand them to a log collector."""

@@ -50,8 +50,8 @@ def _trial() -> str | None:
     box = Sandbox(spec)
     try:
         with box:
-            said = box.stderr.read().decode("utf-8", "replace").strip()
-            code = box._started().wait(_TRIAL_LIMIT_S)
+            said = box.communicate(_TRIAL_LIMIT_S)[1].decode("utf-8", "replace").strip()
+            code = box.returncode
     except (SandboxError, OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     return None if code == 0 else said or f"exit code {code}"

@@ -6,10 +6,12 @@ A name is ``pkb.<host>.<lease>.<job>``. A supervisor process holds a lock on its
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import itertools
 import os
 import re
+import shutil
 import socket
 import tempfile
 import threading
@@ -84,7 +86,18 @@ def hold_lease(host_id: str, lease: str) -> Path:
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(handle, fcntl.LOCK_SH)
         locks[folder] = handle
+        atexit.register(_drop_lease, folder, handle, os.getpid())
     return folder
+
+
+def _drop_lease(folder: Path, handle: int, owner: int) -> None:
+    """At the ordinary end of the process: remove the folder, unless another process shares the lease."""
+    if os.getpid() == owner:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def lease_is_dead(host_id: str, lease: str) -> bool:

@@ -14,6 +14,9 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 
+SPAWN_ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+"""The environment of bubblewrap itself; the job gets its own."""
+
 _Request = tuple[Future["subprocess.Popen[bytes]"], Sequence[str], Sequence[int]]
 _guard = threading.Lock()
 _running: dict[int, queue.SimpleQueue[_Request]] = {}
@@ -32,7 +35,7 @@ def _serve(requests: queue.SimpleQueue[_Request]) -> None:
                     bufsize=0,
                     pass_fds=pass_fds,
                     cwd="/",
-                    env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"},
+                    env=SPAWN_ENV,
                 )
             )
         except BaseException as error:  # noqa: BLE001 (raised again where start() waits)

@@ -1,0 +1,138 @@
+"""What a job may use, and that using more costs nobody but the job."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from evaluator.harness.sandbox import Sandbox, SpawnFailed
+from evaluator.harness.sandbox.layout import host_layout
+
+from .sandboxes import MIB, needs_bubblewrap, python_spec, run_inside, traces
+
+pytestmark = [needs_bubblewrap, pytest.mark.serial]
+
+
+def needs(purpose: str) -> pytest.MarkDecorator:
+    """Skip where this host has no such controller (a plain user's machine)."""
+    return pytest.mark.skipif(
+        purpose not in host_layout().places, reason=f"no writable {purpose} cgroup here"
+    )
+
+
+FILL = """
+import os, sys
+folder, done = sys.argv[1], 0
+handle = os.open(folder + "/big", os.O_CREAT | os.O_WRONLY)
+try:
+    while True:
+        done += os.write(handle, bytes(1 << 16))
+except OSError as error:
+    print(done, error.strerror)
+"""
+
+
+@pytest.mark.parametrize("folder", ["/tmp", "/dev/shm", "/home/rank"])
+def test_writable_places_are_capped(folder: str) -> None:
+    code, out, err = run_inside(FILL, folder, tmp_bytes=8 * MIB, shm_bytes=8 * MIB, home_bytes=8 * MIB)
+    assert (code, err) == (0, "")
+    assert out == f"{8 * MIB} No space left on device\n"
+
+
+def test_writable_places_are_fresh_for_each_job() -> None:
+    plant = "for folder in ('/tmp', '/dev/shm', '/home/rank'): open(folder + '/planted', 'w').write('x')"
+    look = "import os; print(os.listdir('/tmp'), os.listdir('/dev/shm'), os.listdir('/home/rank'))"
+    assert run_inside(plant)[0] == 0
+    assert run_inside(look)[1] == "[] [] []\n"
+
+
+@needs("pids")
+def test_processes_are_capped_and_it_is_reported() -> None:
+    code = """
+import os, signal
+made = []
+try:
+    while len(made) < 200:
+        pid = os.fork()
+        if pid == 0:
+            signal.pause()
+        made.append(pid)
+except OSError as error:
+    print(len(made), error.strerror, flush=True)
+"""
+    with Sandbox(python_spec(code, pids_max=24)) as box:
+        line = box.stdout.readline().decode()
+        usage = box.kill()
+    # Two of the 24 are bubblewrap's and one is the interpreter.
+    assert line == "21 Resource temporarily unavailable\n"
+    assert usage.pids_peak_hit
+
+
+@needs("memory")
+def test_memory_limit_kills_and_is_reported() -> None:
+    code = "blocks = [bytearray(b'x' * (8 << 20)) for _ in range(1000)]"
+    with Sandbox(python_spec(code, memory_bytes=96 * MIB)) as box:
+        box.communicate(60)
+        assert box.oom_killed()
+        usage = box.kill()
+    assert box.returncode not in (0, None)
+    assert usage.oom_kills >= 1
+    assert usage.max_memory_bytes is not None
+    assert 64 * MIB < usage.max_memory_bytes <= 96 * MIB
+
+
+@needs("memory")
+def test_shared_memory_counts_as_memory() -> None:
+    with Sandbox(python_spec(FILL, "/dev/shm", memory_bytes=64 * MIB, shm_bytes=512 * MIB)) as box:
+        box.communicate(60)
+        assert box.oom_killed()
+
+
+@needs("memory")
+def test_honest_job_is_no_memory_case() -> None:
+    with Sandbox(python_spec("x = bytearray(32 << 20)", memory_bytes=256 * MIB)) as box:
+        box.communicate(60)
+        usage = box.kill()
+    assert not box.oom_killed()
+    assert not usage.pids_peak_hit
+    assert usage.max_memory_bytes is not None
+    assert usage.max_memory_bytes > 32 * MIB
+    assert usage.cpu_seconds is not None
+    assert 0 < usage.cpu_seconds < 10
+
+
+@needs("cpu")
+def test_cpu_quota_holds() -> None:
+    with Sandbox(python_spec("while True: pass", cpu_cores=0.2)) as box:
+        with pytest.raises(subprocess.TimeoutExpired):
+            box.communicate(2.0)
+        usage = box.kill()
+    assert usage.cpu_seconds is not None
+    assert usage.cpu_seconds < 0.2 * 2.0 + 0.3
+
+
+@needs("pids")
+def test_fork_bomb_ends_with_the_job() -> None:
+    code = """
+import os
+print(1, flush=True)
+while True:
+    try: os.fork()
+    except OSError: pass
+"""
+    box = Sandbox(python_spec(code, pids_max=64, name="bomb"))
+    with box:
+        box.stdout.readline()
+        usage = box.kill()
+        assert box.pids() == []
+    assert usage.cpu_seconds is not None
+    assert traces(box.name) == []
+
+
+@needs("memory")
+def test_a_limit_the_kernel_refuses_leaves_nothing_behind() -> None:
+    box = Sandbox(python_spec("pass", memory_bytes=-5))
+    with pytest.raises(SpawnFailed, match="cgroup"):
+        box.start()
+    assert traces(box.name) == []
