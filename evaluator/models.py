@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
@@ -30,7 +31,7 @@ class Host(models.Model):
     environment = models.JSONField(default=dict, blank=True)
 
     class Meta:
-        constraints = [
+        constraints: ClassVar = [
             models.CheckConstraint(
                 condition=Q(state__in=("active", "draining", "quarantined")),
                 name="evaluator_host_state_known",
@@ -77,7 +78,7 @@ class Attempt(models.Model):
     )
 
     class Meta:
-        constraints = [
+        constraints: ClassVar = [
             models.UniqueConstraint(fields=["submission", "number"], name="evaluator_attempt_numbered"),
             models.UniqueConstraint(
                 fields=["submission"],
@@ -99,7 +100,7 @@ class Attempt(models.Model):
                 name="evaluator_scored_attempt_has_a_result",
             ),
         ]
-        indexes = [
+        indexes: ClassVar = [
             # The reaper: live leases by the time at which they lapse.
             models.Index(
                 fields=["lease_expires_at"],
@@ -126,7 +127,7 @@ class Share(models.Model):
     served_at = models.DateTimeField()
 
     class Meta:
-        constraints = [
+        constraints: ClassVar = [
             models.UniqueConstraint(fields=["user", "target"], name="evaluator_share_per_user_and_target"),
         ]
 

@@ -53,7 +53,9 @@ def hosts() -> list[HostStatus]:
         for row in Attempt.objects.filter(finished_at=None).values("host_id", "submission_id", "stage")
     }
     found = []
-    for host in Host.objects.filter(stopped_at=None).select_related("target").order_by("target__slug", "name"):
+    for host in (
+        Host.objects.filter(stopped_at=None).select_related("target").order_by("target__slug", "name")
+    ):
         silent = now - host.last_seen
         work = live.get(host.pk)
         found.append(

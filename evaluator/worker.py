@@ -77,9 +77,7 @@ class Worker:
         healthy = self._self_test(self.judge)
         if not healthy:
             services.quarantine(host=self.host, reason=f"Self-test failed after: {fault}")
-        services.fail_infra(
-            token=lease.token, fault=f"{type(fault).__name__}: {fault}", counted=healthy
-        )
+        services.fail_infra(token=lease.token, fault=f"{type(fault).__name__}: {fault}", counted=healthy)
 
 
 _current: Worker | None = None
@@ -159,6 +157,7 @@ def _serve(app: Celery, target: str, name: str, pulse: Pulse) -> None:
 
     worker_ready.connect(on_ready)
     worker_shutting_down.connect(on_shutdown)
+    os.environ["CELERY_SKIP_CHECKS"] = "1"  # they would load the web's URLs and views
     # A busy solo worker answers no broker heartbeat; a dropped connection would only cost a reconnect.
     app.conf.update(broker_heartbeat=0, worker_hijack_root_logger=False)
     try:

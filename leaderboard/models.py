@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.db import models
 from django.db.models import F, Q
 
@@ -12,9 +14,7 @@ class Score(models.Model):
     """What one attempt measured at one size. Figures never change; standing may be taken away."""
 
     attempt = models.ForeignKey("evaluator.Attempt", on_delete=models.CASCADE, related_name="scores")
-    submission = models.ForeignKey(
-        "submissions.Submission", on_delete=models.CASCADE, related_name="scores"
-    )
+    submission = models.ForeignKey("submissions.Submission", on_delete=models.CASCADE, related_name="scores")
     entrant = models.ForeignKey("submissions.Entrant", on_delete=models.PROTECT, related_name="scores")
     run = models.ForeignKey("submissions.ModelRun", on_delete=models.PROTECT, related_name="scores")
     problem = models.ForeignKey("problems.Problem", on_delete=models.PROTECT, related_name="scores")
@@ -48,8 +48,8 @@ class Score(models.Model):
     objects = ScoreQuerySet.as_manager()
 
     class Meta:
-        ordering = ["-created_at", "-id"]
-        constraints = [
+        ordering: ClassVar = ["-created_at", "-id"]
+        constraints: ClassVar = [
             models.UniqueConstraint(fields=["attempt", "size"], name="score_one_per_attempt_and_size"),
             models.CheckConstraint(
                 condition=Q(correct=True, verdict="correct") | (Q(correct=False) & ~Q(verdict="correct")),
@@ -68,7 +68,7 @@ class Score(models.Model):
                 condition=Q(isolation_grade__in=("full", "partial", "none")), name="score_grade_known"
             ),
         ]
-        indexes = [
+        indexes: ClassVar = [
             # A problem board, and the best of each entrant on it.
             models.Index(
                 fields=["target", "problem", "size", "entrant", "-speedup"],

@@ -28,9 +28,7 @@ def record_score(*, attempt: Attempt) -> list[Score]:
     with transaction.atomic():
         for cell in attempt.result.get("cells") or [attempt.result]:
             fields = _fields(attempt, cell)
-            score, _ = Score.objects.get_or_create(
-                attempt=attempt, size=str(cell["size"]), defaults=fields
-            )
+            score, _ = Score.objects.get_or_create(attempt=attempt, size=str(cell["size"]), defaults=fields)
             scores.append(score)
     return scores
 

@@ -58,11 +58,11 @@ def quarantine(*, host: Host, reason: str) -> None:
 
 def reinstate(*, host: Host) -> None:
     """Put a quarantined host back into service."""
-    Host.objects.filter(pk=host.pk, state=Host.State.QUARANTINED).update(
-        state=Host.State.ACTIVE, reason=""
-    )
+    Host.objects.filter(pk=host.pk, state=Host.State.QUARANTINED).update(state=Host.State.ACTIVE, reason="")
 
 
 def retire_host(*, host: Host) -> None:
     """Say that a host has stopped on purpose: it is no longer counted among those that can judge."""
-    Host.objects.filter(pk=host.pk, session=host.session).update(session=uuid.uuid4(), stopped_at=timezone.now())
+    Host.objects.filter(pk=host.pk, session=host.session).update(
+        session=uuid.uuid4(), stopped_at=timezone.now()
+    )

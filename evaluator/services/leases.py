@@ -106,9 +106,7 @@ def heartbeat(*, token: uuid.UUID) -> bool:
 
 def wanted(*, token: uuid.UUID) -> bool:
     """Whether the work under a lease is still wanted: the lease lives and nobody cancelled."""
-    return Attempt.objects.filter(
-        lease_token=token, finished_at=None, submission__state__in=ON_HOST
-    ).exists()
+    return Attempt.objects.filter(lease_token=token, finished_at=None, submission__state__in=ON_HOST).exists()
 
 
 def set_stage(*, token: uuid.UUID, stage: str, detail: dict[str, Any] | None = None) -> bool:

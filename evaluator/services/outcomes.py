@@ -190,14 +190,10 @@ def _live(attempt: Attempt) -> Any:
     return Attempt.objects.filter(pk=attempt.pk, lease_token=attempt.lease_token, finished_at=None)
 
 
-def _end(
-    attempt: Attempt, exit_reason: str, fault: str, *, counted: bool, only: Q | None = None
-) -> bool:
+def _end(attempt: Attempt, exit_reason: str, fault: str, *, counted: bool, only: Q | None = None) -> bool:
     rows = _live(attempt) if only is None else _live(attempt).filter(only)
     return bool(
-        rows.update(
-            finished_at=timezone.now(), exit_reason=exit_reason, fault=fault[:500], counted=counted
-        )
+        rows.update(finished_at=timezone.now(), exit_reason=exit_reason, fault=fault[:500], counted=counted)
     )
 
 

@@ -43,7 +43,7 @@ def test_pass_at_k_by_hand(n: int, c: int, k: int, expected: float) -> None:
 
 @pytest.mark.parametrize(("n", "c", "k"), [(3, 4, 1), (3, -1, 1), (3, 1, 0), (3, 1, 4), (0, 0, 1)])
 def test_pass_at_k_refuses_nonsense(n: int, c: int, k: int) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="must be between"):
         ranking.pass_at_k(n, c, k)
 
 
@@ -86,8 +86,13 @@ def test_published_pass_at_1_is_reproduced() -> None:
 
 def test_geometric_mean_counts_slow_ones_and_names_its_base() -> None:
     result = ranking.geometric_mean_speedup(
-        [Sample("a", 0, True, 4.0), Sample("a", 1, True, 2.0), Sample("b", 0, True, 0.25),
-         Sample("c", 0, False, 100.0), Sample("elsewhere", 0, True, 9.0)],
+        [
+            Sample("a", 0, True, 4.0),
+            Sample("a", 1, True, 2.0),
+            Sample("b", 0, True, 0.25),
+            Sample("c", 0, False, 100.0),
+            Sample("elsewhere", 0, True, 9.0),
+        ],
         TRACK,
     )
     assert (result.counted, result.track) == (2, 4)
@@ -107,7 +112,8 @@ def test_wilson_by_hand() -> None:
     band = ranking.wilson(8, 10)
     assert (band.value, round(band.low, 4), round(band.high, 4)) == (0.8, 0.4902, 0.9433)
     zero = ranking.wilson(0, 87)
-    assert zero.low == 0.0 and round(zero.high, 4) == 0.0423
+    assert zero.low == 0.0
+    assert round(zero.high, 4) == 0.0423
     assert ranking.wilson(0, 0) == ranking.Band(0.0, 0.0, 1.0)
 
 
@@ -143,11 +149,17 @@ def test_best_and_latest_policies_differ() -> None:
 @pytest.mark.parametrize(
     ("verdict", "speedup", "expected"),
     [
-        ("correct", 1.01, "faster"), ("correct", 1.0, "slower"), ("correct", None, "slower"),
-        ("incorrect", 9.0, "incorrect"), ("contract_error", None, "contract"),
-        ("build_error", None, "build"), ("runtime_error", None, "runtime"),
-        ("timeout", None, "timeout"), ("out_of_memory", None, "memory"),
-        ("rejected", 50.0, "rejected"), ("infra_error", None, "missing"),
+        ("correct", 1.01, "faster"),
+        ("correct", 1.0, "slower"),
+        ("correct", None, "slower"),
+        ("incorrect", 9.0, "incorrect"),
+        ("contract_error", None, "contract"),
+        ("build_error", None, "build"),
+        ("runtime_error", None, "runtime"),
+        ("timeout", None, "timeout"),
+        ("out_of_memory", None, "memory"),
+        ("rejected", 50.0, "rejected"),
+        ("infra_error", None, "missing"),
     ],
 )
 def test_categories(verdict: str, speedup: float | None, expected: str) -> None:
@@ -157,8 +169,11 @@ def test_categories(verdict: str, speedup: float | None, expected: str) -> None:
 
 def test_climb_is_best_so_far() -> None:
     steps = [
-        ranking.Step("a", 0, False), ranking.Step("a", 2, True, 0.5), ranking.Step("a", 3, True, 2.0),
-        ranking.Step("a", 4, False), ranking.Step("b", 1, True, 1.5),
+        ranking.Step("a", 0, False),
+        ranking.Step("a", 2, True, 0.5),
+        ranking.Step("a", 3, True, 2.0),
+        ranking.Step("a", 4, False),
+        ranking.Step("b", 1, True, 1.5),
     ]
     got = ranking.climb(steps, ("a", "b", "c", "d"), last=4)
     assert [c.solved for c in got] == [0, 0.25, 0.5, 0.5, 0.5]
@@ -167,7 +182,9 @@ def test_climb_is_best_so_far() -> None:
 
 def test_log_thresholds_hold_both_ends_and_one() -> None:
     axis = ranking.log_thresholds()
-    assert axis[0] == 0.1 and axis[-1] == 10.0 and 1.0 in axis and axis == sorted(axis)
+    assert (axis[0], axis[-1]) == (0.1, 10.0)
+    assert 1.0 in axis
+    assert axis == sorted(axis)
 
 
 # --- independent brute force and properties ------------------------------------------------------
@@ -200,7 +217,8 @@ def test_fast_p_by_brute_force(table, p, k, shuffler) -> None:
     for problem in TRACK:
         good = [
             s.correct and (p == 0 or (s.speedup is not None and s.speedup > p))
-            for s in table if s.problem == problem
+            for s in table
+            if s.problem == problem
         ]
         good += [False] * (4 - len(good))
         draws = list(itertools.combinations(good, k))
@@ -246,9 +264,9 @@ def test_bootstrap_covers_about_as_often_as_it_claims() -> None:
     assert 180 <= hits <= 199
 
 
-rows_strategy = st.lists(
-    st.tuples(st.integers(1, 5), speedups, st.integers(0, 3)), max_size=20
-).map(lambda raw: [Row(i, e, s, float(t)) for i, (e, s, t) in enumerate(raw)])
+rows_strategy = st.lists(st.tuples(st.integers(1, 5), speedups, st.integers(0, 3)), max_size=20).map(
+    lambda raw: [Row(i, e, s, float(t)) for i, (e, s, t) in enumerate(raw)]
+)
 
 
 @given(rows_strategy, st.randoms(), st.sampled_from(["best", "latest"]))

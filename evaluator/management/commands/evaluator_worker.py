@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from typing import Any
+from typing import Any, ClassVar
 
 from celery import current_app
 from django.core.exceptions import ImproperlyConfigured
@@ -17,6 +17,7 @@ from problems.models import Target
 class Command(BaseCommand):
     """Register this machine as a host of a target and judge what is queued for it, until stopped."""
 
+    requires_system_checks: ClassVar[list[str]] = []  # an evaluator host serves no pages
     help = "Judge submissions for one target on this machine, until SIGTERM or Ctrl-C."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -34,6 +35,8 @@ class Command(BaseCommand):
                 self_test=worker.reference_self_test(target),
             )
         except Target.DoesNotExist:
-            raise CommandError(f"There is no target {target!r}. Run `manage.py sync_catalog` first.") from None
+            raise CommandError(
+                f"There is no target {target!r}. Run `manage.py sync_catalog` first."
+            ) from None
         except ImproperlyConfigured as error:
             raise CommandError(str(error)) from None

@@ -1,0 +1,100 @@
+"""The other side of a real-process test: sits on the same database and broker, obeys JSON lines.
+
+Started by ``world.World`` as ``python -m tests.evaluator.driver``; each line on stdin is
+``{"do": NAME, ...arguments}`` and gets one line back. It uses the services, as web processes do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings.dev")
+django.setup()
+
+from django.core.management import call_command  # noqa: E402
+from django.db import connection  # noqa: E402
+from django.utils import timezone  # noqa: E402
+
+from evaluator.models import Attempt, Host  # noqa: E402
+from leaderboard.models import Score  # noqa: E402
+from portal.submissions.doorbell import ring  # noqa: E402
+from portal.submissions.models import Submission  # noqa: E402
+from portal.submissions.states import State  # noqa: E402
+from portal.submissions.transitions import move  # noqa: E402
+from tests.evaluator import build  # noqa: E402
+
+_pause = threading.Event()
+
+
+def do_setup() -> None:
+    call_command("migrate", verbosity=0)
+    build.target()
+    build.problem()
+
+
+def do_submit(text: str, rings: bool = True, **fields: Any) -> str:
+    row = build.submission(text, **fields)
+    if rings:
+        ring("cpu4")
+    return str(row.pk)
+
+
+def do_cancel(id: str) -> None:
+    move(submission_id=id, to=State.CANCELLED)
+
+
+def do_look(id: str) -> dict[str, Any]:
+    row = Submission.objects.get(pk=id)
+    attempts = Attempt.objects.filter(submission=row).order_by("number")
+    return {
+        "state": row.state,
+        "verdict": row.verdict,
+        "stage": row.stage,
+        "attempts": [a.exit_reason for a in attempts],
+        "heartbeats": [(a.heartbeat_at - a.leased_at).total_seconds() for a in attempts],
+        "scores": Score.objects.filter(submission=row).count(),
+    }
+
+
+def do_wait(id: str, states: list[str], timeout_s: float, scores: int = 0) -> dict[str, Any]:
+    """Wait for a state and for as many scores (they follow on commit); the last look is returned either way, with how long it took."""
+    start = time.monotonic()
+    while True:
+        seen = do_look(id)
+        seen["took_s"] = time.monotonic() - start
+        if (seen["state"] in states and seen["scores"] >= scores) or seen["took_s"] > timeout_s:
+            return seen
+        _pause.wait(0.02)
+
+
+def do_hosts() -> list[dict[str, Any]]:
+    now = timezone.now()
+    return [
+        {
+            "name": h.name,
+            "state": h.state,
+            "silent_s": (now - h.last_seen).total_seconds(),
+            "stopped": h.stopped_at is not None,
+        }
+        for h in Host.objects.order_by("name")
+    ]
+
+
+def main() -> None:
+    for line in sys.stdin:
+        request = json.loads(line)
+        answer = globals()[f"do_{request.pop('do')}"](**request)
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+    connection.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""A judge for tests of the queue: no ranks, the same calls. What it does is written in the file it gets.
+
+First comment line of the solution:
+    # fake: VERDICT [speedup]   return that verdict
+    # fake: hold PATH           say that it began by creating PATH, then work until PATH.go exists
+    # fake: fault               raise JudgeFault
+    # fake: nosandbox           raise NoSandbox
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from evaluator.harness.errors import JudgeFault, NoSandbox, Stopped
+from tests.evaluator.build import result
+
+STAGES = ("building", "starting", "correctness", "warmup", "timing", "reporting")
+
+
+class FakeJudge:
+    """Stands in for evaluator.harness.judge.Judge (setting PKB_JUDGE)."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self.closed = False
+        self._never = threading.Event()
+
+    def score(
+        self,
+        *,
+        problem: str,
+        solution: Path,
+        size: str,
+        protocol: str,
+        on_stage: Callable[[str, dict[str, Any]], None] | None = None,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> dict[str, Any]:
+        first, _, _ = solution.read_text().partition("\n")
+        words = first.removeprefix("# fake: ").split() if first.startswith("# fake: ") else ["correct"]
+        for stage in STAGES:
+            if on_stage is not None:
+                on_stage(stage, {})
+        if words[0] == "fault":
+            raise JudgeFault("a fault by order of the test")
+        if words[0] == "nosandbox":
+            raise NoSandbox(["no bubblewrap"], "apt-get install bubblewrap")
+        if words[0] == "hold":
+            self._hold(Path(words[1]), should_stop or (lambda: False))
+            words = ["correct"]
+        speedup = float(words[1]) if len(words) > 1 else 2.0
+        return result(words[0], size=size, speedup=speedup, protocol=protocol, target=self.target)
+
+    def _hold(self, path: Path, should_stop: Callable[[], bool]) -> None:
+        path.touch()
+        while not Path(f"{path}.go").exists():
+            if should_stop():
+                raise Stopped("asked to stop")
+            self._never.wait(0.02)
+
+    def close(self) -> None:
+        self.closed = True

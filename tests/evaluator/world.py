@@ -1,0 +1,122 @@
+"""A whole small installation in a folder: database, broker, worker processes that can be killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class World:
+    """Start it with ``with``; processes that are left are killed at its end, each by its own pid."""
+
+    def __init__(self, folder: Path, *, broker: str = "filesystem://", **env: str) -> None:
+        self.folder = folder
+        self.env = {
+            **os.environ,
+            "PKB_VAR": str(folder / "var"),
+            "DJANGO_SETTINGS_MODULE": "portal.settings.dev",
+            "CELERY_BROKER_URL": broker,
+            "PKB_JUDGE": "tests.evaluator.fake_judge.FakeJudge",
+            "PKB_HEARTBEAT_S": "0.5",
+            "PKB_LEASE_S": "3",
+            "PKB_TICK_S": "1",
+            "PKB_WATCH_S": "0.1",
+            **env,
+        }
+        self._database = _own_database(self.env)
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> World:
+        self._log = (self.folder / "worker.log").open("ab")
+        self.driver = subprocess.Popen(
+            [sys.executable, "-m", "tests.evaluator.driver"],
+            cwd=ROOT,
+            env=self.env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.ask("setup")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self.workers:
+            if worker.poll() is None:
+                worker.kill()
+            worker.wait(10)
+        assert self.driver.stdin is not None
+        self.driver.stdin.close()
+        self.driver.wait(10)
+        self._log.close()
+        if self._database is not None:
+            _sql(self._database[0], f'DROP DATABASE IF EXISTS "{self._database[1]}" WITH (FORCE)')
+
+    def ask(self, do: str, **arguments: Any) -> Any:
+        """Have the driver do something and return its answer."""
+        assert self.driver.stdin is not None
+        assert self.driver.stdout is not None
+        self.driver.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
+        self.driver.stdin.flush()
+        line = self.driver.stdout.readline()
+        if not line:
+            raise AssertionError(f"the driver died at {do}")
+        return json.loads(line)
+
+    def start_worker(self, name: str = "host-a", *, target: str = "cpu4") -> subprocess.Popen[bytes]:
+        worker = subprocess.Popen(
+            [sys.executable, "manage.py", "evaluator_worker", "--target", target, "--name", name],
+            cwd=ROOT,
+            env=self.env,
+            stdout=self._log,
+            stderr=self._log,
+        )
+        self.workers.append(worker)
+        return worker
+
+    def log(self) -> str:
+        """What the workers printed so far; put it into assertion messages."""
+        return (self.folder / "worker.log").read_text()[-6000:]
+
+    def kill(self, worker: subprocess.Popen[bytes]) -> None:
+        """SIGKILL: nothing of ours runs in the process after this."""
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.wait(10)
+
+    def until(self, path: Path, timeout_s: float = 30) -> None:
+        """Wait until a file exists."""
+        pause = threading.Event()
+        for _ in range(int(timeout_s / 0.02)):
+            if path.exists():
+                return
+            pause.wait(0.02)
+        raise AssertionError(f"{path.name} did not appear in {timeout_s} s\n{self.log()}")
+
+
+def _own_database(env: dict[str, str]) -> tuple[str, str] | None:
+    """Give the world a database of its own on the PostgreSQL server that DATABASE_URL names, if any."""
+    url = env.get("DATABASE_URL", "")
+    if not url.startswith("postgres"):
+        return None
+    name = f"pkb_world_{os.getpid()}_{os.urandom(3).hex()}"
+    with suppress(KeyError):
+        del env["PGDATABASE"]
+    _sql(url, f'CREATE DATABASE "{name}"')
+    env["DATABASE_URL"] = urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+    return url, name
+
+
+def _sql(url: str, statement: str) -> None:
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as server:
+        server.execute(statement)  # type: ignore[call-overload]
