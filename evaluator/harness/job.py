@@ -239,7 +239,8 @@ class Job:
         failure = JobFailed(kind, phase, self.reports, note)
         if kind in ("error", "exit", "protocol"):
             self._gather(time.monotonic() + GRACE_S)
-        if kind == "deadline" or (kind == "error" and len(got) < self.world_size):
+        silent = [r for r in self.reports if not r.error and r.exit_code is None and r.rank not in got]
+        if kind == "deadline" or (kind == "error" and silent):
             failure.stacks = self._stacks()
         failure.out_of_memory = self.box.oom_killed()
         return failure
@@ -291,7 +292,7 @@ class Job:
                 break
             for descriptor in ready:
                 found[self._stack_pipes[descriptor]] += os.read(descriptor, 65536)
-        return {rank: clean_text(raw[:16000]) for rank, raw in found.items()}
+        return {rank: _own_frames(clean_text(raw[:16000])) for rank, raw in found.items() if raw}
 
     def _building(self) -> bool:
         for pid in self.box.pids():
@@ -387,6 +388,11 @@ class Job:
             os.close(descriptor)
         self.template.close()
         self.log.close()
+
+
+def _own_frames(text: str) -> str:
+    """A stack dump without the shim's frames."""
+    return "\n".join(line for line in text.splitlines() if "/opt/pkb/rank/" not in line)
 
 
 def _read(data: bytes) -> dict[str, Any]:

@@ -106,7 +106,7 @@ def from_failure(failure: JobFailed) -> Verdict:
 
 
 def _from_error(reported: list[RankReport], failure: JobFailed) -> Verdict:
-    report = min(reported, key=lambda r: (_is_echo(r.error or {}), r.rank))
+    report = min(reported, key=_weight)
     error = report.error or {}
     kind, message = str(error.get("type"))[:80], str(error.get("message"))[:2000]
     line = error.get("line") if type(error.get("line")) is int else None
@@ -137,9 +137,16 @@ def _from_error(reported: list[RankReport], failure: JobFailed) -> Verdict:
     return Verdict("runtime_error", code, text + ".", report.rank, line)
 
 
-def _is_echo(error: dict[str, Any]) -> bool:
-    """Whether a rank only noticed that a peer was gone."""
-    return bool(re.search(r"Connection (closed|reset)|peer|Broken pipe|timed out", str(error.get("message"))))
+_ECHO = re.compile(
+    r"Connection (closed|reset)|peer|Broken pipe|timed out|cannot open shared object file", re.I
+)
+
+
+def _weight(report: RankReport) -> tuple[bool, bool, int]:
+    """Failed builds before other errors, and last of all ranks that only noticed a peer's trouble."""
+    error = report.error or {}
+    text = str(error.get("message")) + str(error.get("traceback", ""))
+    return not _BUILD.search(text), bool(_ECHO.search(str(error.get("message")))), report.rank
 
 
 def _compiler_line(text: str) -> str:

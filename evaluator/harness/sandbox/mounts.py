@@ -20,8 +20,9 @@ _MERGED = ("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin")
 _ETC = ("/etc/ld.so.cache", "/etc/alternatives")
 _CPU_FACTS = "/sys/devices/system/cpu"
 _COMPILERS = (
-    "gcc*", "g++*", "cc", "c++", "c89*", "c99*", "cpp*", "clang*", "nvcc*", "as", "ld", "ld.bfd", "ld.gold", "ld.lld", "ld.mold", "gold", "tcc",
-    "*-linux-gnu-*", "*-linux-musl-*", "lld*", "rustc*", "gfortran*", "ninja", "make", "cmake", "ccache",
+    "gcc*", "g++*", "cc", "c++", "c89*", "c99*", "cpp*", "clang*", "nvcc*", "tcc", "rustc*", "gfortran*", "as",
+    "ld", "ld.bfd", "ld.gold", "ld.lld", "ld.mold", "gold", "lld*", "*-linux-gnu-*", "*-linux-musl-*",
+    "ninja", "make", "cmake", "ccache",
 )  # fmt: skip
 _COMPILER_FOLDERS = ("/usr/lib/gcc", "/usr/libexec/gcc", "/usr/lib/ccache", "/usr/include", "/usr/local/cuda")
 

@@ -1,0 +1,1 @@
+"""Helper modules that published ParallelKernelBench solution files import as `utils`."""

@@ -1,0 +1,32 @@
+"""`compile_cuda_extension`: build one CUDA source that carries its own pybind module block."""
+
+import os
+
+import torch
+from torch.utils.cpp_extension import CUDA_HOME, load_inline
+
+
+class BuildNeedsCuda(RuntimeError):
+    """This target has no CUDA device, so a CUDA source can't be built or run here."""
+
+
+def compile_cuda_extension(
+    name, cuda_src, extra_cuda_cflags=None, extra_include_paths=None, extra_ldflags=None
+):
+    """The loaded module of a CUDA source with `PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)` in it.
+
+    Built with -O3 for TORCH_CUDA_ARCH_LIST (9.0 when unset). Ranks of one job share one build.
+    """
+    if not torch.cuda.is_available() or CUDA_HOME is None:
+        raise BuildNeedsCuda(f"extension {name!r} needs a CUDA build; this target runs on CPU")
+    os.environ.setdefault("TORCH_CUDA_ARCH_LIST", "9.0")
+    return load_inline(
+        name=name,
+        cpp_sources="",
+        cuda_sources=cuda_src,
+        extra_cuda_cflags=["-O3", *(extra_cuda_cflags or [])],
+        extra_include_paths=extra_include_paths or [],
+        extra_ldflags=extra_ldflags or [],
+        with_cuda=True,
+        verbose=False,
+    )
