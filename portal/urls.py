@@ -6,4 +6,13 @@ from django.urls import include, path
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/", include("portal.api_urls")),
+    path("accounts/", include("portal.accounts.urls")),
+    path("problems/", include("problems.urls")),
+    path("boards/", include("leaderboard.urls")),
+    path("", include("portal.pages.urls")),
 ]
+
+handler400 = "portal.pages.views.bad_request"
+handler403 = "portal.pages.views.forbidden"
+handler404 = "portal.pages.views.not_found"
+handler500 = "portal.pages.views.server_error"

@@ -39,7 +39,7 @@ class Problem(models.Model):
 
     def get_absolute_url(self) -> str:
         """Return the path of the problem's page."""
-        return reverse("problems:detail", args=[self.slug])
+        return reverse("pages:problem", args=[self.slug])
 
 
 class Target(models.Model):

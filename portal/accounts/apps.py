@@ -6,3 +6,7 @@ class AccountsConfig(AppConfig):
 
     name = "portal.accounts"
     label = "accounts"
+
+    def ready(self) -> None:
+        """Register the schema extension, which drf-spectacular finds by its import."""
+        import portal.accounts.schema  # noqa: F401

@@ -1,16 +1,19 @@
 """`Authorization: Token …` for the API, and the scope a request needs."""
 
-from typing import Any
+from __future__ import annotations
 
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from typing import TYPE_CHECKING
+
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from portal.accounts.models import ApiToken, Scope, User
 from portal.accounts.services import find_token
+
+if TYPE_CHECKING:
+    from rest_framework.views import APIView
 
 
 class TokenAuthentication(BaseAuthentication):
@@ -54,19 +57,3 @@ class TokenHasScope(BasePermission):
             return True
         needed = Scope.READ if request.method in SAFE_METHODS else Scope.SUBMIT
         return needed in token.scopes
-
-
-class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """How the schema describes our tokens."""
-
-    target_class = "portal.accounts.authentication.TokenAuthentication"
-    name = "token"
-
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        """Return the OpenAPI security scheme."""
-        return {
-            "type": "apiKey",
-            "in": "header",
-            "name": "Authorization",
-            "description": "`Token <key>`; keys are made on the page API tokens.",
-        }

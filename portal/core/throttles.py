@@ -1,11 +1,16 @@
 """Request limits per minute, said in the `RateLimit` headers of every API answer."""
 
+from __future__ import annotations
+
 import time
+from typing import TYPE_CHECKING
 
 from django.core.cache import cache
 from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
-from rest_framework.views import APIView
+
+if TYPE_CHECKING:
+    from rest_framework.views import APIView
 
 
 class ScopeThrottle(SimpleRateThrottle):

@@ -127,7 +127,7 @@ STATIC_ROOT = env.str("STATIC_ROOT", default=str(VAR_DIR / "staticfiles"))
 STATICFILES_DIRS = [BASE_DIR / "static"]
 
 # --- doorbell -------------------------------------------------------------------------------------
-CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="filesystem://")
+CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="filesystem://localhost/")
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {}
 if CELERY_BROKER_URL.startswith("filesystem"):
     _BROKER = VAR_DIR / "broker"
@@ -139,6 +139,8 @@ if CELERY_BROKER_URL.startswith("filesystem"):
         "store_processed": False,
         "polling_interval": 0.05,
     }
+    for _folder in ("queue", "processed", "control"):
+        (_BROKER / _folder).mkdir(parents=True, exist_ok=True)  # kombu expects them to be there
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -183,6 +185,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "pages:my_submissions"
 LOGOUT_REDIRECT_URL = "pages:home"
+CSRF_FAILURE_VIEW = "portal.pages.views.csrf_failure"
 
 # --- API ------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {

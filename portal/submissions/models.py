@@ -191,6 +191,12 @@ class Submission(models.Model):
         return reverse("pages:submission", args=[self.id])
 
     @property
+    def download_name(self) -> str:
+        """What the source is called when it is downloaded: number, slug, id."""
+        suffix = str(self.source.name).rpartition(".")[2]
+        return f"{self.problem.number}_{self.problem.slug}_{str(self.pk)[:8]}.{suffix}"
+
+    @property
     def is_final(self) -> bool:
         """Whether nothing will happen to it any more."""
         return self.state in FINAL

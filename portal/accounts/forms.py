@@ -1,0 +1,37 @@
+"""Forms of people: sign up, make a token."""
+
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.contrib.auth.forms import UserCreationForm
+from django.utils import timezone
+
+from portal.accounts.models import Scope, User
+
+
+class SignUpForm(UserCreationForm):
+    """User name, address (optional) and password; Django's own rules for all of them."""
+
+    email = forms.EmailField(required=False, help_text="Optional. Only used to reset your password.")
+
+    class Meta:
+        model = User
+        fields = ("username", "email")
+
+
+class TokenForm(forms.Form):
+    """A name, what it may do, and how long it lives."""
+
+    LIFETIMES = (("30", "30 days"), ("90", "90 days"), ("365", "1 year"), ("", "no end"))
+
+    name = forms.CharField(max_length=60, help_text="Where you will use it, such as 'laptop' or 'agent-3'.")
+    scopes = forms.MultipleChoiceField(
+        choices=Scope.choices, initial=Scope.values, widget=forms.CheckboxSelectMultiple
+    )
+    lifetime = forms.ChoiceField(choices=LIFETIMES, initial="90", required=False)
+
+    def expiry(self) -> Any:
+        """Return when the token ends, None for never."""
+        days = self.cleaned_data.get("lifetime")
+        return timezone.now() + timedelta(days=int(days)) if days else None

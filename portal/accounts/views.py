@@ -1,0 +1,77 @@
+"""Pages of people: sign up, API tokens. Log in and out are Django's own."""
+
+from django.contrib import messages
+from django.contrib.auth import login
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST
+
+from portal.accounts import services
+from portal.accounts.forms import SignUpForm, TokenForm
+from portal.core.errors import DomainError
+
+
+@sensitive_post_parameters("password1", "password2")
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def sign_up(request: HttpRequest) -> HttpResponse:
+    """Make an account and sign in to it."""
+    form = SignUpForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        user = form.save()
+        login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+        messages.success(request, f"Welcome, {user.get_username()}. Send your first file now.")
+        return redirect(_next(request))
+    status = 422 if form.errors else 200
+    return render(
+        request, "accounts/signup.html", {"form": form, "next": request.GET.get("next", "")}, status=status
+    )
+
+
+def _next(request: HttpRequest) -> str:
+    """Return where to go after signing up: `next` when it stays on this site."""
+    wanted = request.POST.get("next", "")
+    safe = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
+    return wanted if safe else "pages:submit"
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def tokens(request: HttpRequest) -> HttpResponse:
+    """List tokens, make one; the key is in the answer to this POST and nowhere else."""
+    form = TokenForm(request.POST or None)
+    made, status = None, 200
+    if request.method == "POST":
+        status = 422
+        if form.is_valid():
+            try:
+                made = services.create_token(
+                    by=request.user,
+                    name=form.cleaned_data["name"],
+                    scopes=form.cleaned_data["scopes"],
+                    expires_at=form.expiry(),
+                )
+                form, status = TokenForm(), 201
+            except DomainError as error:
+                form.add_error("name", error.message)
+    rows = request.user.api_tokens.filter(revoked_at=None)
+    return render(
+        request, "accounts/tokens.html", {"form": form, "tokens": rows, "made": made}, status=status
+    )
+
+
+@login_required
+@require_POST
+def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
+    """Revoke one token."""
+    try:
+        token = services.revoke_token(by=request.user, token_id=token_id)
+        messages.success(request, f"Token {token.name} is revoked.")
+    except DomainError as error:
+        messages.error(request, error.message)
+    return redirect("accounts:tokens")

@@ -1,0 +1,47 @@
+"""Base of every API view: limits are said in headers, tokens must have the scope."""
+
+from typing import Any
+
+from django.http import HttpRequest, JsonResponse
+from rest_framework.generics import GenericAPIView
+from rest_framework.permissions import BasePermission, IsAuthenticatedOrReadOnly
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.core import problem_json
+
+
+class RateLimitHeaders(APIView):
+    """Adds `RateLimit` and `RateLimit-Policy` (RFC draft 10) from what the throttle counted."""
+
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Any:
+        """Put the headers on whatever is answered, errors too."""
+        answer = super().finalize_response(request, response, *args, **kwargs)
+        if limit := getattr(getattr(request, "_request", request), "rate_limit", None):
+            scope, quota, window, used, reset = limit
+            answer["RateLimit-Policy"] = f'"{scope}";q={quota};w={int(window)}'
+            answer["RateLimit"] = f'"{scope}";r={max(0, quota - used)};t={reset}'
+        return answer
+
+
+class ApiView(RateLimitHeaders, GenericAPIView):
+    """Reading is open, writing needs a signed-in user; rooms add their own permissions."""
+
+    permission_classes: Any = (IsAuthenticatedOrReadOnly,)
+    pagination_class: Any = None
+
+
+class NeedsUser(BasePermission):
+    """Signed in, for reading too."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        """Tell whether the request has a user."""
+        return bool(request.user and request.user.is_authenticated)
+
+
+def unknown_path(request: HttpRequest) -> JsonResponse:
+    """Answer for API paths that do not exist."""
+    return problem_json.response(
+        request, 404, "path.unknown", f"There is no {request.path[:200]}. The schema is at /api/schema/."
+    )

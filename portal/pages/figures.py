@@ -1,0 +1,100 @@
+"""Coordinates of the small drawings on the submission page. Plain numbers; the templates draw SVG."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+WIDTH = 640
+LEFT = 8
+RIGHT = 632
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The speedup with its interval on a logarithmic axis; all values are x coordinates but the texts."""
+
+    low: float
+    value: float
+    high: float
+    one: float
+    ticks: list[tuple[float, str]]
+    text: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar of a time comparison."""
+
+    label: str
+    width: float
+    y: int
+    text: str
+    own: bool
+
+
+def interval(timing: dict[str, Any]) -> Interval | None:
+    """Return the drawing of a speedup, None when the timing has none."""
+    value = timing.get("speedup")
+    if not _positive(value):
+        return None
+    low = timing["speedup_low"] if _positive(timing.get("speedup_low")) else value
+    high = timing["speedup_high"] if _positive(timing.get("speedup_high")) else value
+    start, end = _span(min(low, 1.0) / 1.15, max(high, 1.0) * 1.15)
+
+    def x(number: float) -> float:
+        share = (math.log(number) - math.log(start)) / (math.log(end) - math.log(start))
+        return round(LEFT + share * (RIGHT - LEFT), 1)
+
+    ticks = [(x(t), f"{t:g}×") for t in _ticks(start, end)]
+    text = f"{value:.2f} times as fast as the reference, 95 % interval {low:.2f} to {high:.2f}"
+    return Interval(x(low), x(value), x(high), x(1.0), ticks, text)
+
+
+def bars(timing: dict[str, Any], roofline: dict[str, Any] | None) -> list[Bar]:
+    """Return bars for the solution, the reference and the roofline, the longest over the full width."""
+    rows = [
+        ("your file", timing.get("solution_ms"), True),
+        ("reference", timing.get("reference_ms"), False),
+        ("roofline", (roofline or {}).get("t_roof_ms"), False),
+    ]
+    known = [(label, float(ms), own) for label, ms, own in rows if _positive(ms)]
+    longest = max((ms for _, ms, _ in known), default=1.0)
+    return [
+        Bar(label, round(max(2.0, 440 * ms / longest), 1), 14 + 30 * i, duration(ms / 1e3), own)
+        for i, (label, ms, own) in enumerate(known)
+    ]
+
+
+def duration(seconds: float) -> str:
+    """Return a time with three significant digits and the unit that suits it."""
+    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
+        if seconds * factor >= 1:
+            return f"{_digits(seconds * factor)} {unit}"
+    return f"{_digits(seconds * 1e9)} ns"
+
+
+def _digits(number: float) -> str:
+    if number >= 100:
+        return f"{number:,.0f}"
+    return f"{number:.1f}" if number >= 10 else f"{number:.2f}"
+
+
+def _positive(number: Any) -> bool:
+    return isinstance(number, int | float) and not isinstance(number, bool) and number > 0
+
+
+def _span(start: float, end: float) -> tuple[float, float]:
+    """Return an axis of at least a factor of 1.5, so that a tiny interval does not fill the page."""
+    if end / start < 1.5:
+        middle = math.sqrt(start * end)
+        return middle / math.sqrt(1.5), middle * math.sqrt(1.5)
+    return start, end
+
+
+def _ticks(start: float, end: float) -> list[float]:
+    fine = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10]
+    coarse = [1.0, 2.0, 5.0]
+    if end / start < 4:
+        return [t for t in fine if start <= t <= end]
+    first, last = math.floor(math.log10(start)), math.ceil(math.log10(end))
+    return [c * 10.0**k for k in range(first, last + 1) for c in coarse if start <= c * 10.0**k <= end]

@@ -1,0 +1,102 @@
+"""Forms of the submission pages. They only shape input: every rule is in the services."""
+
+from typing import Any
+
+from django import forms
+
+from portal.accounts.models import User
+from portal.submissions.models import Entrant, ModelRun, Submission
+from portal.submissions.states import Mode
+from problems.models import Problem, Target
+
+
+class _Problems(forms.ModelChoiceField):
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj.number:02d} · {obj.title}"
+
+
+class _Targets(forms.ModelChoiceField):
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj.slug}: {obj.title}"
+
+
+class SubmitForm(forms.Form):
+    """One source, by file or pasted, and what to do with it."""
+
+    MODES = (
+        (Mode.SCORE.value, "Score"),
+        (Mode.QUICK.value, "Quick"),
+        (Mode.CHECK.value, "Check"),
+    )
+
+    problem = _Problems(queryset=Problem.objects.none(), to_field_name="slug")
+    target = _Targets(queryset=Target.objects.none(), to_field_name="slug")
+    file = forms.FileField(required=False, allow_empty_file=True)
+    source = forms.CharField(
+        required=False,
+        strip=False,
+        widget=forms.Textarea(attrs={"spellcheck": "false", "autocomplete": "off", "rows": 16}),
+    )
+    mode = forms.ChoiceField(choices=MODES, initial=Mode.SCORE.value, widget=forms.RadioSelect)
+    run = forms.ModelChoiceField(queryset=ModelRun.objects.none(), required=False, empty_label="my own work")
+    source_public = forms.BooleanField(required=False)
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["problem"].queryset = Problem.objects.active()  # type: ignore[attr-defined]
+        self.fields["target"].queryset = Target.objects.active()  # type: ignore[attr-defined]
+        runs = ModelRun.objects.usable_by(user).exclude(harness=ModelRun.Harness.UNSORTED)
+        self.fields["run"].queryset = runs  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        """Demand one source."""
+        data = super().clean() or {}
+        if "file" in self.errors or "source" in self.errors:
+            return data
+        if data.get("file") is None and not data.get("source"):
+            self.add_error("file", "Choose a file, or paste the source below.")
+        if data.get("file") is not None and data.get("source"):
+            self.add_error("source", "You chose a file and pasted text. Send one of them.")
+        return data
+
+
+class RunForm(forms.Form):
+    """A run to make."""
+
+    entrant_name = forms.CharField(max_length=120, label="Model or team", help_text="Such as a model's name.")
+    kind = forms.ChoiceField(choices=Entrant.Kind.choices, initial=Entrant.Kind.MODEL, label="This is a")
+    vendor = forms.CharField(max_length=120, required=False, help_text="Who makes the model.")
+    open_weights = forms.NullBooleanField(label="Open weights")
+    reasoning = forms.NullBooleanField(label="Reasoning model")
+    run_name = forms.CharField(
+        max_length=120, label="Run", help_text="Such as '2026-11 single-shot, one-shot prompt'."
+    )
+    harness = forms.ChoiceField(
+        choices=[c for c in ModelRun.Harness.choices if c[0] != ModelRun.Harness.UNSORTED],
+        help_text="Single-shot: k samples a problem. Agentic: steps that build on each other.",
+    )
+    prompt_variant = forms.CharField(max_length=60, required=False)
+    prompt_hash = forms.CharField(
+        max_length=64, required=False, help_text="SHA-256 that the prompt download gives."
+    )
+    day = forms.DateField(required=False, label="Date", widget=forms.DateInput(attrs={"type": "date"}))
+    link = forms.URLField(max_length=200, required=False, assume_scheme="https")
+
+
+class MineForm(forms.Form):
+    """Filters of My work."""
+
+    q = forms.CharField(max_length=100, required=False)
+    state = forms.ChoiceField(required=False, choices=())
+    target = forms.CharField(max_length=40, required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = Submission._meta.get_field("state")
+        verdict = Submission._meta.get_field("verdict")
+        self.fields["state"].choices = [  # type: ignore[attr-defined]
+            ("", "all"),
+            ("live", "waiting or running"),
+            *((v, label) for v, label in verdict.choices or ()),
+            *((v, label) for v, label in field.choices or () if v == "cancelled"),
+        ]

@@ -1,0 +1,125 @@
+"""What the submission page shows, put together once for the page and its live part."""
+
+from datetime import datetime
+from typing import Any
+
+from django.utils.dateparse import parse_datetime
+
+from evaluator.models import Attempt
+from evaluator.selectors import able_hosts, last_attempt
+from portal.pages import figures
+from portal.pages.results import public_result
+from portal.pages.words import ADVICE, FLAGS, HEADLINES, STAGES, TONES
+from portal.submissions import bundles, policies
+from portal.submissions.models import Submission
+from portal.submissions.states import State
+from problems.highlight import language_of, render
+
+FIRST_DELAY_S = 1.0
+SLOWER_BY = 1.25
+LONGEST_DELAY_S = 15.0
+
+
+def mark_of(submission: Submission) -> str:
+    """Return what changes when there is news."""
+    return f"{submission.state}.{submission.stage}.{submission.verdict}"
+
+
+def context(submission: Submission, viewer: policies.Viewer, looks: int = 0) -> dict[str, Any]:
+    """Return everything but the source. `looks` counts live looks without news: each waits longer."""
+    attempt = last_attempt(submission.pk)
+    result = public_result(submission, viewer)
+    timing = (result or {}).get("timing")
+    return {
+        "submission": submission,
+        "mark": mark_of(submission),
+        "headline": _headline(submission, result),
+        "tone": _tone(submission),
+        "advice": ADVICE.get(submission.code) or ADVICE.get(submission.verdict, ""),
+        "position": _position(submission),
+        "has_host": submission.is_final or able_hosts(submission.target_id).exists(),
+        "attempt": attempt,
+        "stages": _stages(submission, attempt),
+        "result": result,
+        "speedup_chart": figures.interval(timing) if timing else None,
+        "time_chart": figures.bars(timing, (result or {}).get("roofline")) if timing else None,
+        "flags": [(flag, FLAGS.get(flag, "")) for flag in (result or {}).get("flags", [])],
+        "can_change": policies.can_change(viewer, submission),
+        "can_see_source": policies.can_view_source(viewer, submission),
+        "log": attempt.log if attempt and policies.can_view_source(viewer, submission) else "",
+        "looks": looks,
+        "delay": f"{min(LONGEST_DELAY_S, FIRST_DELAY_S * SLOWER_BY**looks):.1f}s",
+    }
+
+
+def source_context(submission: Submission, viewer: policies.Viewer) -> dict[str, Any]:
+    """Return the source as highlighted files for those who may see it."""
+    if not policies.can_view_source(viewer, submission):
+        return {"files": []}
+    with submission.source.open("rb") as stream:
+        content = stream.read()
+    if bundles.looks_like_zip(content):
+        members = bundles.read(content, max_total=len(content) * bundles.MAX_RATIO)
+    else:
+        members = {"solution.py": content}
+    return {
+        "files": [
+            {
+                "name": name,
+                "anchor": "L" if name == bundles.MAIN else f"F{index}L",
+                "code": render(data.decode("utf-8-sig", "replace"), language_of(name)),
+            }
+            for index, (name, data) in enumerate(sorted(members.items(), key=lambda m: m[0] != bundles.MAIN))
+        ]
+    }
+
+
+def _headline(submission: Submission, result: dict[str, Any] | None) -> str:
+    """Return the first thing to read: what came out, with the speedup where there is one."""
+    timing = (result or {}).get("timing") or {}
+    speedup = timing.get("speedup")
+    if submission.verdict == "correct" and speedup:
+        low, high = timing.get("speedup_low") or speedup, timing.get("speedup_high") or speedup
+        if low <= 1 <= high:
+            return f"Correct, as fast as the reference ({speedup:.2f}×)"
+        if speedup > 1:
+            return f"Correct and {speedup:.2f}× faster than the reference"
+        return f"Correct, but slower than the reference ({speedup:.2f}×)"
+    return HEADLINES.get(submission.verdict or submission.state, submission.state)
+
+
+def _tone(submission: Submission) -> str:
+    return TONES.get(submission.verdict or submission.state, "info")
+
+
+def _position(submission: Submission) -> int | None:
+    if submission.state != State.QUEUED:
+        return None
+    return Submission.objects.ahead_of(submission) + 1
+
+
+def _stages(submission: Submission, attempt: Attempt | None) -> list[dict[str, Any]]:
+    """Return the stages in order with when each began and how long it took."""
+    began: dict[str, datetime] = {}
+    for entry in attempt.stages if attempt else []:
+        at = parse_datetime(str(entry.get("at", "")))
+        if at is not None:
+            began.setdefault(str(entry.get("stage")), at)
+    reached = [("queued", submission.queued_at or submission.created_at)]
+    reached += [(name, began[name]) for name in STAGES if name in began]
+    ends = [*(at for _, at in reached[1:]), submission.finished_at]
+    took = {name: (end - at).total_seconds() for (name, at), end in zip(reached, ends, strict=True) if end}
+    starts = dict(reached)
+    order = ["queued", *(name for name in STAGES if name != "received" or name in began)]
+    last = reached[-1][0]
+    return [
+        {
+            "name": STAGES.get(name, name),
+            "at": starts.get(name),
+            "took": took.get(name),
+            "is_past": name in starts and (name != last or submission.is_final),
+            "is_now": name == last and not submission.is_final,
+        }
+        for name in order
+        if not (submission.is_final and name not in starts)
+    ]

@@ -1,0 +1,201 @@
+"""Pages of submissions: send, list, watch, act."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from portal.core.errors import DomainError
+from portal.pages import submission_page
+from portal.pages.forms import MineForm, RunForm, SubmitForm
+from portal.submissions import policies, services
+from portal.submissions.models import Submission
+from portal.submissions.runs import create_run
+from portal.submissions.states import LIVE, Verdict
+from portal.submissions.validation import MAX_BYTES
+
+PAGE = 50
+DEFAULT_TARGET = "cpu4"
+
+
+def _visible(request: HttpRequest, submission_id: UUID) -> Submission:
+    found = Submission.objects.visible_to(request.user).with_names().filter(pk=submission_id).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def submit_form(request: HttpRequest) -> HttpResponse:
+    """Send one source; errors come back beside their field."""
+    if request.method != "POST":
+        form = SubmitForm(user=request.user, initial=_initial(request))
+        return render(request, "submissions/submit.html", _submit_context(request, form))
+    form = SubmitForm(request.POST, request.FILES, user=request.user)
+    if form.is_valid():
+        try:
+            accepted = services.submit(by=request.user, order=_order(form))
+        except DomainError as error:
+            form.add_error(error.field if error.field in form.fields else None, error.message)
+        else:
+            return redirect(accepted.submission)
+    return render(request, "submissions/submit.html", _submit_context(request, form), status=422)
+
+
+def _submit_context(request: HttpRequest, form: SubmitForm) -> dict[str, Any]:
+    return {"form": form, "quota": policies.quota_of(request.user), "max_bytes": MAX_BYTES}
+
+
+def _order(form: SubmitForm) -> services.Order:
+    got = form.cleaned_data
+    upload = got["file"]
+    content = upload.read(MAX_BYTES + 1) if upload is not None else got["source"].encode()
+    return services.Order(
+        content=content,
+        filename=upload.name if upload is not None else "solution.py",
+        source_field="file" if upload is not None else "source",
+        problem=got["problem"].slug,
+        target=got["target"].slug,
+        mode=got["mode"],
+        run_id=got["run"].pk if got["run"] else None,
+        source_public=got["source_public"],
+    )
+
+
+def _initial(request: HttpRequest) -> dict[str, Any]:
+    """Return what to fill in: `?problem=&target=`, or everything of `?from=` an own submission."""
+    initial: dict[str, Any] = {
+        "problem": request.GET.get("problem", ""),
+        "target": request.GET.get("target", DEFAULT_TARGET),
+    }
+    try:
+        before = _visible(request, UUID(request.GET.get("from", "")))
+    except (ValueError, Http404):
+        return initial
+    initial |= {"problem": before.problem.slug, "target": before.target.slug, "mode": before.mode}
+    if policies.can_view_source(request.user, before) and before.source.name.endswith(".py"):
+        with before.source.open("rb") as stream:
+            initial["source"] = stream.read().decode("utf-8-sig", "replace")
+    if before.run.entrant.owner_id == request.user.pk:
+        initial["run"] = before.run_id
+    return initial
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_run(request: HttpRequest) -> HttpResponse:
+    """Make a run for a model or team."""
+    form = RunForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            run = create_run(by=request.user, **form.cleaned_data)
+        except DomainError as error:
+            form.add_error(error.field if error.field in form.fields else None, error.message)
+        else:
+            messages.success(request, f"Run {run} is there. It is a community run until it is verified.")
+            return redirect("pages:submit")
+    return render(request, "submissions/run.html", {"form": form}, status=422 if form.errors else 200)
+
+
+@login_required
+@require_safe
+def mine(request: HttpRequest) -> HttpResponse:
+    """List one's own submissions, newest first."""
+    form = MineForm(request.GET)
+    rows = Submission.objects.filter(author=request.user).with_names().order_by("-created_at", "-id")
+    rows = _narrow(rows, form.cleaned_data) if form.is_valid() else rows.none()
+    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    context = {
+        "page": page,
+        "form": form,
+        "quota": policies.quota_of(request.user),
+        "filtered": any(request.GET.get(name) for name in form.fields),
+    }
+    return render(request, "submissions/mine.html", context)
+
+
+def _narrow(rows: Any, wanted: dict[str, Any]) -> Any:
+    if text := wanted["q"].strip():
+        rows = rows.filter(Q(problem__title__icontains=text) | Q(problem__slug__icontains=text))
+    if wanted["target"]:
+        rows = rows.filter(target__slug=wanted["target"])
+    state = wanted["state"]
+    if state == "live":
+        return rows.filter(state__in=[s.value for s in LIVE])
+    if state in set(Verdict):
+        return rows.filter(verdict=state)
+    return rows.filter(state=state) if state else rows
+
+
+@never_cache
+@require_safe
+def page(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    """One submission, whole: the same parts that the live view sends, and the source."""
+    submission = _visible(request, submission_id)
+    context = submission_page.context(submission, request.user)
+    context |= submission_page.source_context(submission, request.user)
+    return render(request, "submissions/page.html", context)
+
+
+@never_cache
+@require_safe
+def live(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    """The changing part alone, for htmx. `?n=` counts looks without news and slows the next one down."""
+    submission = _visible(request, submission_id)
+    looks = request.GET.get("n", "0")
+    count = int(looks) if looks.isascii() and looks.isdigit() and len(looks) < 5 else 0
+    same = request.GET.get("seen", "") == submission_page.mark_of(submission)
+    context = submission_page.context(submission, request.user, looks=count + 1 if same else 0)
+    return render(request, "submissions/_live.html", context)
+
+
+@login_required
+@require_POST
+def cancel_submission(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    """Cancel, then show the page again."""
+    submission = _visible(request, submission_id)
+    try:
+        services.cancel(by=request.user, submission=submission)
+        messages.success(request, "Cancelled.")
+    except DomainError as error:
+        messages.error(request, error.message)
+    return redirect(submission)
+
+
+@login_required
+@require_POST
+def visibility(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    """Open or close the source, then show the page again."""
+    submission = _visible(request, submission_id)
+    wanted = request.POST.get("source_public", "")
+    if wanted in ("yes", "no"):
+        try:
+            services.set_visibility(by=request.user, submission=submission, source_public=wanted == "yes")
+            messages.success(
+                request, "The source is open to everybody." if wanted == "yes" else "The source is private."
+            )
+        except DomainError as error:
+            messages.error(request, error.message)
+    return redirect(submission)
+
+
+@require_safe
+def download(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    """The source as it was sent, for those who may see it."""
+    submission = _visible(request, submission_id)
+    if not policies.can_view_source(request.user, submission):
+        raise Http404
+    with submission.source.open("rb") as stream:
+        content = stream.read()
+    answer = HttpResponse(content, content_type="application/octet-stream")
+    answer["Content-Disposition"] = f'attachment; filename="{submission.download_name}"'
+    return answer

@@ -1,0 +1,74 @@
+"""The few components that templates share."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django import template
+from django.http import HttpRequest
+
+from portal.pages import figures
+from portal.pages.words import TONES
+
+register = template.Library()
+
+
+@register.inclusion_tag("components/badge.html")
+def state_badge(submission: Any) -> dict[str, str]:
+    """Show verdict or state in a word, coloured by tone."""
+    key = submission.verdict or submission.state
+    return {"tone": TONES.get(key, "info"), "word": key.replace("_", " ")}
+
+
+@register.simple_tag(takes_context=True)
+def query(context: dict[str, Any], **changes: Any) -> str:
+    """Return the present query string with some parameters changed; None removes one."""
+    request: HttpRequest = context["request"]
+    parameters = request.GET.copy()
+    for name, value in changes.items():
+        if value is None:
+            parameters.pop(name, None)
+        else:
+            parameters[name] = str(value)
+    return "?" + urlencode([(k, v) for k in parameters for v in parameters.getlist(k)])
+
+
+@register.filter
+def duration(seconds: Any) -> str:
+    """Show seconds with a fitting unit."""
+    return figures.duration(float(seconds)) if isinstance(seconds, int | float) and seconds > 0 else "–"
+
+
+@register.filter
+def milliseconds(ms: Any) -> str:
+    """Show milliseconds with a fitting unit."""
+    return duration(ms / 1e3) if isinstance(ms, int | float) else "–"
+
+
+@register.filter
+def microseconds(us: Any) -> str:
+    """Show microseconds with a fitting unit."""
+    return duration(us / 1e6) if isinstance(us, int | float) else "–"
+
+
+@register.filter
+def percent(share: Any) -> str:
+    """Show a share as per cent."""
+    return f"{100 * share:.1f} %" if isinstance(share, int | float) else "–"
+
+
+@register.filter
+def times(factor: Any) -> str:
+    """Show a factor."""
+    return f"{factor:.2f}×" if isinstance(factor, int | float) else "–"
+
+
+@register.filter
+def words(value: Any) -> str:
+    """Show an identifier as words."""
+    return str(value).replace("_", " ")
+
+
+@register.filter
+def get(mapping: Any, key: str) -> Any:
+    """Look up a key that is not a valid name in a template."""
+    return mapping.get(key) if isinstance(mapping, dict) else None

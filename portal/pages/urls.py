@@ -1,0 +1,28 @@
+"""Paths of pages that draw on several rooms."""
+
+from django.urls import path
+
+from portal.pages import submission_views as submissions
+from portal.pages import views
+
+app_name = "pages"
+
+urlpatterns = [
+    path("", views.home, name="home"),
+    path("problems/<slug:slug>/", views.problem, name="problem"),
+    path("submit/", submissions.submit_form, name="submit"),
+    path("runs/new/", submissions.new_run, name="new_run"),
+    path("submissions/", submissions.mine, name="my_submissions"),
+    path("submissions/<uuid:submission_id>/", submissions.page, name="submission"),
+    path("submissions/<uuid:submission_id>/live/", submissions.live, name="submission_live"),
+    path("submissions/<uuid:submission_id>/cancel/", submissions.cancel_submission, name="submission_cancel"),
+    path(
+        "submissions/<uuid:submission_id>/visibility/", submissions.visibility, name="submission_visibility"
+    ),
+    path("submissions/<uuid:submission_id>/source/", submissions.download, name="submission_source"),
+    path("docs/", views.docs, name="docs"),
+    path("docs/<slug:slug>/", views.doc, name="doc"),
+    path("status/", views.status, name="status"),
+    path("healthz", views.healthz, name="healthz"),
+    path("readyz", views.readyz, name="readyz"),
+]

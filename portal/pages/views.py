@@ -1,0 +1,117 @@
+"""Home, problem, documents, status, health and error pages."""
+
+from typing import Any
+
+from django.db import DatabaseError, connection
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+
+from evaluator import selectors as evaluator
+from portal.core import problem_json
+from portal.core.request_id import request_id
+from portal.pages import documents
+from portal.submissions.models import Submission
+from portal.submissions.states import State
+from problems.models import Problem
+from problems.views import problem_context
+
+LATEST = 8
+
+
+def home(request: HttpRequest) -> HttpResponse:
+    """Say what this is, how to submit, and what came out last."""
+    latest = (
+        Submission.objects.filter(results_public=True, state=State.DONE)
+        .with_names()
+        .order_by("-finished_at")[:LATEST]
+    )
+    context = {"latest": latest, "problem_count": Problem.objects.active().count()}
+    return render(request, "pages/home.html", context)
+
+
+def problem(request: HttpRequest, slug: str) -> HttpResponse:
+    """One problem: what each rank gets and must return, what bounds it, its reference and prompt."""
+    return render(request, "problems/detail.html", problem_context(slug))
+
+
+def docs(request: HttpRequest) -> HttpResponse:
+    """List the documents."""
+    return render(request, "pages/docs.html", {"titles": documents.titles()})
+
+
+def doc(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show one document."""
+    document = documents.load(slug)
+    if document is None:
+        raise Http404
+    return render(request, "pages/doc.html", {"document": document, "titles": documents.titles()})
+
+
+@never_cache
+def status(request: HttpRequest) -> HttpResponse:
+    """Say which hosts judge, what waits, and since when."""
+    context = {"hosts": evaluator.hosts(), "queues": evaluator.queues(), "now": timezone.now()}
+    return render(request, "pages/status.html", context)
+
+
+@never_cache
+def healthz(request: HttpRequest) -> JsonResponse:
+    """Answer while the process lives."""
+    return JsonResponse({"status": "ok"})
+
+
+@never_cache
+def readyz(request: HttpRequest) -> JsonResponse:
+    """Answer 200 when the database answers, else 503."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        return JsonResponse({"status": "the database does not answer"}, status=503)
+    return JsonResponse({"status": "ok"})
+
+
+_ERRORS = {
+    400: ("This request makes no sense to us", "Go back and try again; if a link brought you here, tell us."),
+    403: ("Not for you", "You are not allowed to do this. If you had a form open for long, load it again."),
+    404: ("Nothing here", "There is nothing at this address, or it is not yours to see."),
+    500: ("Our fault", "Something broke on our side. It is in our log under the id below."),
+}
+
+
+def error(request: HttpRequest, code: int) -> HttpResponse:
+    """Return the error page, or a problem for API paths."""
+    title, advice = _ERRORS[code]
+    if request.path.startswith("/api/"):
+        return problem_json.response(request, code, title.lower().replace(" ", "_"), advice)
+    context: dict[str, Any] = {"code": code, "title": title, "advice": advice, "request_id": request_id.get()}
+    if code == 500:  # nothing that could fail once more: no user, no database
+        return render(None, "500.html", context, status=500)  # type: ignore[arg-type]
+    return render(request, "pages/error.html", context, status=code)
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """400."""
+    return error(request, 400)
+
+
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """403."""
+    return error(request, 403)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """403 for a form that was open too long or sent from elsewhere."""
+    return error(request, 403)
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """404."""
+    return error(request, 404)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """500."""
+    return error(request, 500)

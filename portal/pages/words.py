@@ -1,0 +1,77 @@
+"""What verdicts, states, stages and flags are called on pages, and what to do about them."""
+
+HEADLINES = {
+    "received": "Received",
+    "queued": "Waiting in line",
+    "building": "A host has it and is getting ready",
+    "running": "Being judged",
+    "cancelled": "Cancelled",
+    "correct": "Correct",
+    "incorrect": "Wrong answer",
+    "contract_error": "The result has the wrong form",
+    "build_error": "It does not build",
+    "runtime_error": "It failed while running",
+    "timeout": "It did not finish",
+    "out_of_memory": "It ran out of memory",
+    "rejected": "Rejected by the integrity checks",
+    "infra_error": "Our fault: it could not be judged",
+}
+
+TONES = {
+    "received": "info",
+    "queued": "info",
+    "building": "info",
+    "running": "info",
+    "cancelled": "warn",
+    "correct": "good",
+    "infra_error": "warn",
+    "incorrect": "bad",
+    "contract_error": "bad",
+    "build_error": "bad",
+    "runtime_error": "bad",
+    "timeout": "bad",
+    "out_of_memory": "bad",
+    "rejected": "bad",
+}
+
+# By code where one code has its own remedy, else by verdict.
+ADVICE = {
+    "incorrect": "Compare the first wrong element below with your own run, rank by rank. A missing or doubled "
+    "collective shows as a factor, a stale buffer as the previous call's values.",
+    "incorrect.nonfinite": "Look for a division by zero, an overflow of a 16-bit sum, or memory never written.",
+    "contract_error": "Check number, order, shape and dtype of what `solution` returns against the problem page.",
+    "contract_error.signature": "Let `solution` take exactly the arguments that the problem page lists, in that order.",
+    "contract_error.input_modified": "Clone what you write to, unless the problem marks it as in-out or scratch.",
+    "build_error": "The compiler's first error is above; the whole output is in the log.",
+    "runtime_error": "The line is marked in the source below; the whole traceback is in the log.",
+    "timeout": "All ranks must enter the same collectives in the same order. The stacks below show where each waits.",
+    "out_of_memory": "Free or reuse intermediate tensors, or work in slices.",
+    "rejected": "Read the rules under Docs. If you believe this is our mistake, tell us the id of this submission.",
+    "infra_error": "Nothing was counted or charged to you. Send it again; if it happens twice, tell us the id.",
+    "cancelled": "Send it again whenever you like.",
+}
+
+# In the order in which a judge reports them.
+STAGES = {
+    "received": "picked up",
+    "building": "building",
+    "starting": "starting ranks",
+    "correctness": "correctness",
+    "warmup": "warm-up",
+    "timing": "timing",
+    "reporting": "reporting",
+}
+
+FLAGS = {
+    "below_resolution": "The call is too short to be told from the cost of starting it: counted as a tie.",
+    "unranked_protocol": "Feedback only: this mode never enters a board.",
+    "noisy": "The machine was unsteady while this was measured; it stands but is not ranked.",
+    "launch_bound": "The device was idle for more than half of the call.",
+    "cut_short": "The time budget ended before all calls were made.",
+}
+
+GRADES = {
+    "full": "own sandbox, freezer and limits",
+    "partial": "sandboxed, without freezer or limits",
+    "none": "not sandboxed: bundled samples only",
+}

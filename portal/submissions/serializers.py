@@ -1,0 +1,175 @@
+"""What the API takes and gives for submissions and runs."""
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.reverse import reverse
+
+from portal.submissions.models import Entrant, ModelRun, Submission
+from portal.submissions.states import Mode, State
+
+
+class OrderSerializer(serializers.Serializer[Any]):
+    """A submission as sent. Give the source as `file` (multipart) or `source` (text), not both."""
+
+    file = serializers.FileField(
+        required=False, help_text="A .py, or a .zip with solution.py and .cu/.cuh/.h."
+    )
+    source = serializers.CharField(
+        required=False, trim_whitespace=False, help_text="The text of solution.py, instead of `file`."
+    )
+    problem = serializers.CharField(max_length=80, help_text="Slug or number of the problem.")
+    target = serializers.CharField(max_length=40, help_text="Slug of the target, such as cpu4.")
+    mode = serializers.ChoiceField(choices=[m.value for m in Mode], default=Mode.SCORE.value)
+    size = serializers.CharField(max_length=16, required=False, allow_blank=True, default="")
+    run = serializers.IntegerField(
+        required=False, allow_null=True, min_value=1, max_value=2**62, default=None
+    )
+    sample = serializers.IntegerField(
+        required=False, allow_null=True, min_value=0, max_value=9999, default=None
+    )
+    step = serializers.IntegerField(required=False, min_value=0, max_value=999, default=0)
+    parent = serializers.UUIDField(required=False, allow_null=True, default=None)
+    source_public = serializers.BooleanField(required=False, default=False)
+    results_public = serializers.BooleanField(required=False, default=True)
+    batch = serializers.BooleanField(required=False, default=False, help_text="Wait behind interactive work.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Demand exactly one source."""
+        if ("file" in attrs) == ("source" in attrs):
+            raise serializers.ValidationError(
+                {
+                    "file": serializers.ErrorDetail(
+                        "Send the source once: as `file` or as `source`.", code="one_source"
+                    )
+                }
+            )
+        return attrs
+
+
+class LinksSerializer(serializers.Serializer[Any]):
+    """Where to go on."""
+
+    self = serializers.URLField()
+    page = serializers.URLField()
+    result = serializers.URLField()
+    logs = serializers.URLField()
+    source = serializers.URLField()
+    cancel = serializers.URLField()
+
+
+class SubmissionSerializer(serializers.ModelSerializer[Submission]):
+    """One submission as everybody who may see it sees it."""
+
+    problem = serializers.SlugRelatedField[Any](slug_field="slug", read_only=True)
+    target = serializers.SlugRelatedField[Any](slug_field="slug", read_only=True)
+    author = serializers.CharField(source="author.username", read_only=True)
+    run = serializers.SerializerMethodField()
+    lane = serializers.CharField(source="get_lane_display", read_only=True)
+    queue_position = serializers.SerializerMethodField()
+    poll_after = serializers.SerializerMethodField()
+    links = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Submission
+        fields = (
+            "id", "state", "stage", "verdict", "code", "message", "problem", "target", "mode", "size", "author",
+            "run", "sample", "step", "parent", "lane", "source_name", "source_bytes", "source_public",
+            "results_public", "created_at", "queued_at", "started_at", "finished_at", "queue_position",
+            "poll_after", "links",
+        )  # fmt: skip
+        read_only_fields = fields
+
+    def get_run(self, submission: Submission) -> dict[str, Any]:
+        """Name the run and its entrant."""
+        run = submission.run
+        return {"id": run.pk, "name": run.name, "entrant": run.entrant.name, "verified": run.verified}
+
+    def get_queue_position(self, submission: Submission) -> int | None:
+        """Say the place in the queue, 1 = next; null when it does not wait. Only for single objects."""
+        if submission.state != State.QUEUED or self.parent is not None:
+            return None
+        return Submission.objects.ahead_of(submission) + 1
+
+    def get_poll_after(self, submission: Submission) -> float | None:
+        """Say after how many seconds asking again is worth it; null when nothing will change."""
+        return poll_after(submission, self.get_queue_position(submission))
+
+    def get_links(self, submission: Submission) -> dict[str, str]:
+        """Give the addresses of everything about it."""
+        return links_of(submission, self.context.get("request"))
+
+
+def poll_after(submission: Submission, position: int | None) -> float | None:
+    """Return a polite time to wait in seconds: about a second in front, ten far behind, None when final."""
+    if submission.is_final:
+        return None
+    return min(10.0, 1.0 + 0.5 * ((position or 1) - 1))
+
+
+def links_of(submission: Submission, request: Any) -> dict[str, str]:
+    """Return the addresses of a submission's resources, absolute when there is a request."""
+    names = {
+        "self": "api:submission",
+        "page": "pages:submission",
+        "result": "api:submission_result",
+        "logs": "api:submission_logs",
+        "source": "api:submission_source",
+        "cancel": "api:submission_cancel",
+    }
+    return {key: reverse(name, args=[submission.pk], request=request) for key, name in names.items()}
+
+
+class VisibilitySerializer(serializers.Serializer[Any]):
+    """Who may see a submission's source and results."""
+
+    source_public = serializers.BooleanField(required=False)
+    results_public = serializers.BooleanField(required=False)
+
+
+class CancelSerializer(serializers.Serializer[Any]):
+    """An optional reason, kept in the audit trail."""
+
+    reason = serializers.CharField(max_length=300, required=False, allow_blank=True, default="")
+
+
+class RunSerializer(serializers.ModelSerializer[ModelRun]):
+    """One campaign of an entrant."""
+
+    entrant = serializers.CharField(source="entrant.name", read_only=True)
+    kind = serializers.CharField(source="entrant.kind", read_only=True)
+
+    class Meta:
+        model = ModelRun
+        fields = (
+            "id", "entrant", "kind", "name", "harness", "prompt_variant", "prompt_hash", "date", "link",
+            "verified", "created_at",
+        )  # fmt: skip
+        read_only_fields = fields
+
+
+class NewRunSerializer(serializers.Serializer[Any]):
+    """A run to make; the entrant is made too when you have none of that name."""
+
+    entrant_name = serializers.CharField(max_length=120)
+    run_name = serializers.CharField(max_length=120)
+    harness = serializers.ChoiceField(choices=ModelRun.Harness.choices)
+    kind = serializers.ChoiceField(choices=Entrant.Kind.choices, default=Entrant.Kind.MODEL)
+    vendor = serializers.CharField(max_length=120, required=False, allow_blank=True, default="")
+    open_weights = serializers.BooleanField(required=False, allow_null=True, default=None)
+    reasoning = serializers.BooleanField(required=False, allow_null=True, default=None)
+    prompt_variant = serializers.CharField(max_length=60, required=False, allow_blank=True, default="")
+    prompt_hash = serializers.CharField(max_length=64, required=False, allow_blank=True, default="")
+    day = serializers.DateField(required=False, allow_null=True, default=None)
+    link = serializers.URLField(max_length=200, required=False, allow_blank=True, default="")
+
+
+class QuotaSerializer(serializers.Serializer[Any]):
+    """What you may still send."""
+
+    queued = serializers.IntegerField()
+    queued_limit = serializers.IntegerField()
+    hour = serializers.IntegerField()
+    hour_limit = serializers.IntegerField()
+    remaining = serializers.IntegerField()
+    frees_at = serializers.DateTimeField(allow_null=True)

@@ -1,0 +1,276 @@
+"""Writes about submissions. Each: one transaction, an explicit actor, policies asked, one audit row."""
+
+import hashlib
+import json
+import uuid
+from dataclasses import dataclass
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from portal.accounts.models import User
+from portal.core.errors import Conflict, InvalidInput, NotAllowed
+from portal.core.storage import stored
+from portal.submissions import doorbell, policies
+from portal.submissions.models import AuditEvent, ModelRun, Submission
+from portal.submissions.runs import find_run
+from portal.submissions.states import LIVE, Mode, State
+from portal.submissions.transitions import move
+from portal.submissions.validation import Source, read_source, shown_name
+from problems.models import Problem, Target
+
+__all__ = ["Accepted", "Order", "cancel", "move", "set_visibility", "submit"]
+
+
+MAX_TRIES = 3
+
+
+@dataclass(frozen=True)
+class Order:
+    """What somebody wants to have judged, as the door received it."""
+
+    content: bytes
+    filename: str
+    problem: str
+    target: str
+    mode: str = Mode.SCORE
+    size: str = ""
+    run_id: int | None = None
+    sample: int | None = None
+    step: int = 0
+    parent: uuid.UUID | None = None
+    source_public: bool = False
+    results_public: bool = True
+    lane: int = Submission.Lane.INTERACTIVE
+    idempotency_key: str = ""
+    source_field: str = "file"
+
+    @property
+    def digest(self) -> str:
+        """Return what makes two requests the same request."""
+        facts = {
+            "file": hashlib.sha256(self.content).hexdigest(),
+            "fields": [
+                self.problem, self.target, self.mode, self.size, self.run_id, self.sample, self.step,
+                str(self.parent), self.source_public, self.results_public, self.lane,
+            ],
+        }  # fmt: skip
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A stored submission. `replayed`: this request had been accepted before, under the same key."""
+
+    submission: Submission
+    replayed: bool = False
+
+
+def submit(*, by: User, order: Order) -> Accepted:
+    """Store a submission and its file, queue it, and ring at the target once that is committed.
+
+    Nothing is stored when anything is wrong. Raises InvalidInput (field and what to change), TooMany (quota)
+    and Conflict (sample taken, or idempotency key used for another request).
+    """
+    if replay := _replay(by, order):
+        return Accepted(replay, replayed=True)
+    problem, target = _find_problem(order.problem), _find_target(order.target)
+    _check_options(order, problem, target)
+    source = read_source(
+        filename=order.filename, content=order.content, arity=_arity(problem), field=order.source_field
+    )
+    for _ in range(MAX_TRIES):
+        new_id = uuid.uuid4()
+        try:
+            with stored(f"sources/{new_id}/{source.name}", source.content) as path, transaction.atomic():
+                return Accepted(_insert(by, order, problem, target, source, new_id, path))
+        except IntegrityError:
+            if replay := _replay(by, order):  # the same request, accepted a moment ago by another process
+                return Accepted(replay, replayed=True)
+            if order.sample is not None:
+                break  # else somebody took the number we chose: the next one is tried
+    raise Conflict(
+        "sample.taken",
+        f"Sample {order.sample}, step {order.step} of this run, problem and target is there already and is "
+        "never replaced. Leave `sample` out to take the next free one.",
+        field="sample",
+    )
+
+
+def _insert(
+    by: User, order: Order, problem: Problem, target: Target, source: Source, new_id: uuid.UUID, path: str
+) -> Submission:
+    locked = User.objects.select_for_update().get(pk=by.pk)  # counting and inserting are one step per user
+    policies.demand_quota(locked)
+    run = find_run(by=locked, run_id=order.run_id)
+    now = timezone.now()
+    submission = Submission.objects.create(
+        id=new_id,
+        author=locked,
+        run=run,
+        problem=problem,
+        target=target,
+        mode=order.mode,
+        size=order.size,
+        sample=_sample(order, run, problem, target),
+        step=order.step,
+        parent=_parent(locked, order),
+        source=path,
+        source_name=shown_name(order.filename),
+        source_sha256=source.sha256,
+        source_bytes=len(source.content),
+        source_public=order.source_public,
+        results_public=order.results_public,
+        state=State.QUEUED.value,
+        lane=order.lane,
+        idempotency_key=order.idempotency_key,
+        request_digest=order.digest,
+        created_at=now,
+        queued_at=now,
+    )
+    AuditEvent.objects.create(
+        actor=locked,
+        action="submission.submit",
+        object_type="submission",
+        object_id=str(new_id),
+        after={"state": submission.state, "problem": problem.slug, "target": target.slug, "mode": order.mode},
+    )
+    transaction.on_commit(lambda: doorbell.ring(target.slug))
+    return submission
+
+
+@transaction.atomic
+def cancel(*, by: User, submission: Submission, reason: str = "") -> Submission:
+    """Cancel what is not final yet; a host that runs it sees that at its next beat.
+
+    Raises NotAllowed for other people's submissions, StateConflict when it is done or cancelled.
+    """
+    if not policies.can_change(by, submission):
+        raise NotAllowed("submission.not_yours", "Only the author and staff may cancel this submission.")
+    move(
+        submission_id=submission.pk,
+        to=State.CANCELLED,
+        code="cancelled.by_user",
+        message="Cancelled before a verdict. Nothing was counted.",
+        by=by,
+        reason=reason,
+    )
+    submission.refresh_from_db()
+    return submission
+
+
+@transaction.atomic
+def set_visibility(
+    *, by: User, submission: Submission, source_public: bool | None = None, results_public: bool | None = None
+) -> Submission:
+    """Open or close the source or the results. Raises NotAllowed for other people's submissions."""
+    if not policies.can_change(by, submission):
+        raise NotAllowed("submission.not_yours", "Only the author and staff may change who sees this.")
+    wanted = {"source_public": source_public, "results_public": results_public}
+    after = {name: value for name, value in wanted.items() if value is not None}
+    before = {name: getattr(submission, name) for name in after}
+    if after != before:
+        Submission.objects.filter(pk=submission.pk).update(**after)
+        AuditEvent.objects.create(
+            actor=by,
+            action="submission.visibility",
+            object_type="submission",
+            object_id=str(submission.pk),
+            before=before,
+            after=after,
+        )
+        submission.refresh_from_db()
+    return submission
+
+
+def _replay(by: User, order: Order) -> Submission | None:
+    """Return the submission that this idempotency key made; Conflict when that was another request."""
+    if not order.idempotency_key:
+        return None
+    found = Submission.objects.filter(author=by, idempotency_key=order.idempotency_key).first()
+    if found and found.request_digest != order.digest:
+        raise Conflict(
+            "idempotency.key_reused",
+            "This Idempotency-Key was used for another request. Send a new key with a new request.",
+            field="Idempotency-Key",
+        )
+    return found
+
+
+def _find_problem(slug: str) -> Problem:
+    active = Problem.objects.active()
+    by_number = (
+        active.filter(number=int(slug)).first()
+        if slug.isascii() and slug.isdigit() and len(slug) < 5
+        else None
+    )
+    found = by_number or active.filter(slug=slug).first()
+    if found is None:
+        raise InvalidInput(
+            "problem.unknown", f"There is no problem {slug[:80]!r}. See /api/v1/problems/.", field="problem"
+        )
+    return found
+
+
+def _find_target(slug: str) -> Target:
+    found = Target.objects.active().filter(slug=slug).first()
+    if found is None:
+        known = ", ".join(Target.objects.active().values_list("slug", flat=True)) or "none yet"
+        raise InvalidInput(
+            "target.unknown", f"There is no target {slug[:80]!r}. Targets: {known}.", field="target"
+        )
+    return found
+
+
+def _check_options(order: Order, problem: Problem, target: Target) -> None:
+    if order.mode not in set(Mode):
+        raise InvalidInput(
+            "mode.unknown", f"Unknown mode {order.mode[:40]!r}. Modes: {', '.join(Mode)}.", field="mode"
+        )
+    sizes = list(problem.spec.get("sizes", {}))
+    if order.size and order.size not in sizes:
+        raise InvalidInput(
+            "size.unknown",
+            f"{problem.slug} has no size {order.size[:40]!r}. Sizes: {', '.join(sizes)}.",
+            field="size",
+        )
+    if order.size and order.mode == Mode.SCORE:
+        raise InvalidInput(
+            "size.not_with_score",
+            f"Mode score runs all ranked sizes of {target.slug} ({', '.join(target.cells)}). Leave `size` out.",
+            field="size",
+        )
+    if target.ranks not in problem.spec.get("world_sizes", [target.ranks]):
+        raise InvalidInput(
+            "target.world_size",
+            f"{problem.slug} is not defined for the {target.ranks} ranks of {target.slug}.",
+            field="target",
+        )
+
+
+def _arity(problem: Problem) -> int | None:
+    arguments = problem.spec.get("arguments")
+    return len(arguments) if arguments else None
+
+
+def _sample(order: Order, run: ModelRun, problem: Problem, target: Target) -> int:
+    """Return the sample asked for, else the next free one of this run, problem and target."""
+    if order.sample is not None:
+        return order.sample
+    used = Submission.objects.filter(run=run, problem=problem, target=target).aggregate(last=Max("sample"))
+    return 0 if used["last"] is None else int(used["last"]) + 1
+
+
+def _parent(by: User, order: Order) -> Submission | None:
+    if order.parent is None:
+        return None
+    found = Submission.objects.visible_to(by).filter(pk=order.parent).first()
+    if found is None:
+        raise InvalidInput("parent.unknown", "There is no such parent submission.", field="parent")
+    return found
+
+
+def live_count() -> int:
+    """Count submissions that wait or run, for the status page."""
+    return Submission.objects.filter(state__in=[s.value for s in LIVE]).count()

@@ -1,0 +1,59 @@
+"""Pages of the catalogue."""
+
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from problems import selectors
+from problems.filters import ProblemFilter
+from problems.highlight import render as render_code
+from problems.models import Problem, Target
+from problems.prompts import VARIANTS
+
+PAGE = 100
+
+
+def problem_list(request: HttpRequest) -> HttpResponse:
+    """Browse: filters and search narrow on the server."""
+    found = ProblemFilter(request.GET, queryset=Problem.objects.active())
+    rows = found.qs if found.is_valid() else Problem.objects.none()
+    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    context = {
+        "page": page,
+        "facets": selectors.facets(),
+        "total": Problem.objects.active().count(),
+        "values": {name: request.GET.get(name, "") for name in ProblemFilter.base_filters},
+        "filtered": any(request.GET.get(name) for name in ProblemFilter.base_filters),
+    }
+    return render(request, "problems/list.html", context)
+
+
+def problem_context(slug: str) -> dict[str, Any]:
+    """Return what the problem page shows of the catalogue. Raises Http404."""
+    problem = Problem.objects.active().filter(slug=slug).first()
+    if problem is None:
+        raise Http404
+    targets = list(Target.objects.active())
+    return {
+        "problem": problem,
+        "spec": problem.spec,
+        "reference": render_code(problem.spec.get("reference", "")),
+        "signature": render_code(problem.spec.get("signature", "")),
+        "prompt": selectors.prompt_of(problem),
+        "variants": VARIANTS,
+        "targets": targets,
+        "roofs": _roofs(problem, targets),
+    }
+
+
+def _roofs(problem: Problem, targets: list[Target]) -> list[dict[str, Any]]:
+    """Return one row per target and size: the least time and what bounds it."""
+    table = problem.spec.get("roofline", {})
+    return [
+        {"target": target, "size": size, **row}
+        for target in sorted(targets, key=lambda t: (not t.spec.get("official"), t.slug))
+        for size, row in table.get(target.slug, {}).items()
+        if size in target.cells
+    ]
