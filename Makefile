@@ -1,0 +1,76 @@
+# Every target says what it does: `make help`.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast test-serial test-postgres lint types imports run worker migrate clean
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.requirements
+PORT ?= 8000
+PG_URL ?= postgres://root@127.0.0.1:5432/test
+ARGS ?=
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make .venv and install everything into it (quick when nothing changed)
+
+$(STAMP): requirements.txt requirements-dev.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+demo: setup ## Set up, start web and one evaluator, submit the samples, print results, keep serving
+	$(BIN)/python manage.py demo $(ARGS)
+
+migrate: setup ## Bring the database and the catalogue in it up to date
+	$(BIN)/python manage.py migrate
+	$(BIN)/python manage.py sync_catalog
+
+run: migrate ## Serve the site on PORT (8000)
+	DEBUG=1 $(BIN)/python manage.py runserver $(PORT)
+
+worker: migrate ## Judge for cpu4 on this machine
+	$(BIN)/python manage.py evaluator_worker --target cpu4 $(ARGS)
+
+lint: setup ## Style of Python and templates
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/djlint templates --check --quiet
+	$(BIN)/djlint templates --lint --quiet
+
+types: setup ## mypy
+	$(BIN)/mypy
+
+imports: setup ## Who may import whom
+	$(BIN)/lint-imports
+
+test: setup ## Everything that must hold: lint, types, imports, migrations, deploy check, all tests
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python manage.py makemigrations --check --dry-run
+	SECRET_KEY=$$(printf 'only-for-the-check-%.0s' 1 2 3 4) ALLOWED_HOSTS=example.org CELERY_BROKER_URL=redis:// \
+	  DJANGO_SETTINGS_MODULE=portal.settings.prod $(BIN)/python manage.py check --deploy --fail-level WARNING
+	$(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
+	$(MAKE) --no-print-directory test-fast
+	$(MAKE) --no-print-directory test-postgres
+	$(MAKE) --no-print-directory test-serial
+
+test-fast: setup ## Tests without ranks, workers or browser, two at a time
+	$(BIN)/pytest -n 2 --dist loadfile -m "not serial and not browser and not gpu" $(ARGS)
+
+test-postgres: setup ## The tests that touch the database, once more on PostgreSQL
+	@if $(BIN)/python tests/postgres_answers.py "$(PG_URL)"; then \
+	  DATABASE_URL="$(PG_URL)" $(BIN)/pytest -n 2 --dist loadfile -m "not serial and not browser and not gpu" \
+	    tests/portal tests/accounts tests/submissions tests/problems tests/evaluator tests/leaderboard $(ARGS); \
+	elif [ -n "$$CI" ]; then echo "PostgreSQL must answer at $(PG_URL) under CI" >&2; exit 1; \
+	else echo "SKIPPED: the database tests on PostgreSQL, since none answers at $(PG_URL)"; fi
+
+test-serial: setup ## Tests with real ranks, worker processes or a browser, one at a time
+	$(BIN)/pytest -p no:xdist -m "(serial or browser) and not gpu" $(ARGS)
+
+clean: ## Remove caches and what the demo made; keeps .venv
+	rm -rf var staticfiles .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache tests/artifacts
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
