@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from uuid import UUID
 
 from django.db.models import Count, Min, QuerySet
 from django.utils import timezone
@@ -99,7 +100,7 @@ def waiting_targets(*, longer_than: timedelta = timedelta(0)) -> list[str]:
     return list(rows.order_by("target__slug").values_list("target__slug", flat=True).distinct())
 
 
-def last_attempt(submission_id: object) -> Attempt | None:
+def last_attempt(submission_id: UUID) -> Attempt | None:
     """The newest attempt at a submission, with its host."""
     return (
         Attempt.objects.filter(submission_id=submission_id).select_related("host").order_by("-number").first()

@@ -56,12 +56,20 @@ class Score(models.Model):
                 name="score_correct_is_its_verdict",
             ),
             models.CheckConstraint(
-                condition=Q(ranked=False) | Q(correct=True, protocol="paper", speedup__gt=0),
+                condition=Q(ranked=False)
+                | Q(correct=True, protocol="paper", speedup__isnull=False, speedup__gt=0),
                 name="score_ranked_is_correct_timed_and_full",
             ),
             models.CheckConstraint(
                 condition=Q(ranked=False)
-                | Q(speedup_low__lte=F("speedup"), speedup_high__gte=F("speedup"), speedup_low__gt=0),
+                | Q(
+                    # a NULL would make the comparison unknown, and unknown passes a CHECK
+                    speedup_low__isnull=False,
+                    speedup_high__isnull=False,
+                    speedup_low__gt=0,
+                    speedup_low__lte=F("speedup"),
+                    speedup_high__gte=F("speedup"),
+                ),
                 name="score_ranked_interval_holds_the_speedup",
             ),
             models.CheckConstraint(

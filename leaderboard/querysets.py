@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import F
 
 if TYPE_CHECKING:
-    pass
+    from leaderboard.models import Score  # noqa: F401 (named in the base class)
 
 
 class ScoreQuerySet(models.QuerySet["Score", "Score"]):

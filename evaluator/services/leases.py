@@ -20,7 +20,7 @@ from portal.submissions.states import ON_HOST, State
 from portal.submissions.transitions import move
 
 _LOOK_AHEAD = 8
-_BUILDING_STAGES = frozenset({"received", "building"})
+_BEFORE_RUNNING = frozenset({"received", "starting", "building"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +123,10 @@ def set_stage(*, token: uuid.UUID, stage: str, detail: dict[str, Any] | None = N
         live = Attempt.objects.filter(pk=attempt.pk, finished_at=None)
         if not live.update(stage=stage, stages=stages):
             return False
-        state = State.BUILDING if stage in _BUILDING_STAGES else State.RUNNING
-        Submission.objects.filter(pk=attempt.submission_id, state__in=ON_HOST).update(
-            state=state, stage=stage
-        )
+        mine = Submission.objects.filter(pk=attempt.submission_id)
+        if stage not in _BEFORE_RUNNING:
+            mine.filter(state=State.BUILDING).update(state=State.RUNNING)
+        mine.filter(state__in=ON_HOST).update(stage=stage)
     return True
 
 

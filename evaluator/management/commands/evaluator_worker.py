@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from typing import Any, ClassVar
+from typing import Any
 
 from celery import current_app
 from django.core.exceptions import ImproperlyConfigured
@@ -17,7 +17,7 @@ from problems.models import Target
 class Command(BaseCommand):
     """Register this machine as a host of a target and judge what is queued for it, until stopped."""
 
-    requires_system_checks: ClassVar[list[str]] = []  # an evaluator host serves no pages
+    requires_system_checks = ()  # an evaluator host serves no pages
     help = "Judge submissions for one target on this machine, until SIGTERM or Ctrl-C."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         target = options["target"]
         try:
             worker.run(
-                app=current_app._get_current_object(),
+                app=current_app,
                 target=target,
                 name=options["name"] or f"{socket.gethostname()}-{target}",
                 tick=tick,

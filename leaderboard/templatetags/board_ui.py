@@ -1,0 +1,48 @@
+"""What board templates show beyond the shared components."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+
+register = template.Library()
+
+_GRADES = {
+    "full": ("good", "Sandbox, freezer and limits were all in force."),
+    "partial": ("warn", "Sandboxed, but without the freezer or the resource limits."),
+    "none": ("bad", "Not isolated: only samples that ship with the portal may run so."),
+}
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+@register.inclusion_tag("leaderboard/_grade.html")
+def grade(value: str) -> dict[str, str]:
+    """Show an isolation grade as a word with its meaning."""
+    tone, title = _GRADES.get(value, ("info", ""))
+    return {"tone": tone, "title": title, "word": value}
+
+
+@register.filter
+def size_of(count: Any) -> str:
+    """Show a number of bytes with a fitting unit."""
+    if not isinstance(count, int | float) or count < 0:
+        return "–"
+    value, unit = float(count), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{value:.0f} {_UNITS[unit]}" if value >= 100 or unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+
+
+@register.filter
+def speed(factor: Any) -> str:
+    """Show a speedup with three significant figures."""
+    if not isinstance(factor, int | float):
+        return "–"
+    return f"{factor:.0f}×" if factor >= 100 else f"{factor:.3g}×" if factor >= 10 else f"{factor:.2f}×"
+
+
+@register.filter
+def share(value: Any) -> str:
+    """Show a share of one as per cent with one decimal."""
+    return f"{100 * value:.1f} %" if isinstance(value, int | float) else "–"

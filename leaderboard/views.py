@@ -1,0 +1,126 @@
+"""Pages of the boards, with CSV and JSON twins that share their rows."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_safe
+
+from leaderboard import marks, selectors
+from leaderboard.ranking import Policy
+from leaderboard.selectors import Kind
+from leaderboard.tables import csv_text
+from problems.models import Problem, Target
+
+KINDS = {"": "everybody", "model": "models", "team": "teams", "person": "people"}
+
+
+def _target(slug: str) -> Target:
+    return get_object_or_404(Target.objects.active().filter(ranked=True), slug=slug)
+
+
+def _size(request: HttpRequest, target: Target) -> str:
+    sizes = selectors.ranked_sizes(target)
+    asked = request.GET.get("size") or (sizes[0] if sizes else "")
+    if asked not in sizes:
+        raise Http404("This target has no board of that size.")
+    return asked
+
+
+def _board(request: HttpRequest, target: str, problem: str) -> selectors.ProblemBoard:
+    """The board that a request asks for; unknown names are 404, unknown options fall back."""
+    row = _target(target)
+    policy = "latest" if request.GET.get("policy") == "latest" else "best"
+    kind = request.GET.get("kind", "")
+    return selectors.problem_board(
+        problem=get_object_or_404(Problem.objects.active(), slug=problem),
+        target=row,
+        size=_size(request, row),
+        policy=cast(Policy, policy),
+        kind=cast(Kind, kind if kind in KINDS else ""),
+    )
+
+
+@require_safe
+def index(request: HttpRequest) -> HttpResponse:
+    """All boards: the targets, and the problems of the one with most scores."""
+    targets = selectors.targets_with_counts()
+    if not targets:
+        return render(request, "leaderboard/index.html", {"targets": []})
+    best, _ = max(targets, key=lambda pair: (pair[1], bool(pair[0].spec.get("official"))))
+    return redirect("leaderboard:target", target=best.slug)
+
+
+@require_safe
+def target_index(request: HttpRequest, target: str) -> HttpResponse:
+    """The boards of one target: every problem with its leader."""
+    row = _target(target)
+    size = _size(request, row)
+    problems = selectors.board_index(target=row, size=size)
+    context = {
+        "target": row,
+        "targets": selectors.targets_with_counts(),
+        "size": size,
+        "sizes": selectors.ranked_sizes(row),
+        "problems": problems,
+        "with_scores": sum(1 for line in problems if line.best),
+    }
+    return render(request, "leaderboard/index.html", context)
+
+
+@require_safe
+def problem_board(request: HttpRequest, target: str, problem: str) -> HttpResponse:
+    """The board of one problem."""
+    board = _board(request, target, problem)
+    page = Paginator(board.rows, selectors.PAGE).get_page(request.GET.get("page"))
+    history = selectors.record_history(problem=board.problem, target=board.target, size=board.size)
+    context = {
+        "board": board,
+        "sizes": selectors.ranked_sizes(board.target),
+        "kinds": KINDS.items(),
+        "page": page,
+        "lines": list(zip(page.object_list, marks.interval_marks(list(page.object_list)), strict=True)),
+        "history": history[::-1],
+        "mark_width": marks.WIDTH,
+    }
+    return render(request, "leaderboard/problem.html", context)
+
+
+@require_safe
+def problem_board_csv(request: HttpRequest, target: str, problem: str) -> HttpResponse:
+    """The same rows as CSV, all pages of them."""
+    board = _board(request, target, problem)
+    rows = [selectors.public_row(row) for row in board.rows]
+    return csv_response(
+        f"{board.target.slug}-{board.problem.slug}-{board.size}", selectors.PUBLIC_COLUMNS, rows
+    )
+
+
+@require_safe
+def problem_board_json(request: HttpRequest, target: str, problem: str) -> HttpResponse:
+    """The same rows as JSON, all pages of them."""
+    return JsonResponse(board_document(_board(request, target, problem)))
+
+
+def board_document(board: selectors.ProblemBoard) -> dict[str, Any]:
+    """A problem board as plain data."""
+    return {
+        "target": board.target.slug,
+        "problem": board.problem.slug,
+        "size": board.size,
+        "policy": board.policy,
+        "input_set": "hardened",
+        "problem_revision": board.problem.score_revision,
+        "scores": board.scores,
+        "rows": [selectors.public_row(row) for row in board.rows],
+    }
+
+
+def csv_response(name: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> HttpResponse:
+    """A CSV download."""
+    response = HttpResponse(csv_text(columns, rows), content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{name}.csv"'
+    return response

@@ -1,0 +1,254 @@
+"""Scores are written once, and every surface of a board shows the same rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from evaluator import services as queue
+from evaluator.models import Attempt
+from leaderboard import selectors, services
+from leaderboard.models import Score
+from portal.submissions.models import AuditEvent, Submission
+from problems.models import Problem
+from tests.evaluator import build
+
+pytestmark = pytest.mark.django_db
+
+
+def scored(result: dict[str, Any] | None = None, *, days_ago: float = 0, **fields: Any) -> Attempt:
+    """A submission that went through the queue's own services and got this result."""
+    sent = build.submission(**fields)
+    host = queue.register_host(name=f"host-{sent.target.slug}", target=sent.target.slug)
+    lease = queue.lease(host=host)
+    assert lease is not None
+    assert lease.submission.pk == sent.pk
+    cell = result or build.result()
+    assert queue.complete(token=lease.token, result=cell, harness_version="7")
+    attempt = Attempt.objects.select_related("submission__run__entrant", "submission__target").get(
+        pk=lease.attempt_id
+    )
+    if days_ago:
+        attempt.finished_at = timezone.now() - timedelta(days=days_ago)
+        attempt.save()
+    return attempt
+
+
+def record(result: dict[str, Any] | None = None, **fields: Any) -> Score:
+    return services.record_score(attempt=scored(result, **fields))[0]
+
+
+def board(**options: Any) -> selectors.ProblemBoard:
+    return selectors.problem_board(problem=build.problem(), target=build.target(), size="tiny", **options)
+
+
+# --- writing ---------------------------------------------------------------------------------------
+
+
+def test_a_scored_attempt_is_heard_and_recorded_on_commit(django_capture_on_commit_callbacks) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        scored()
+    score = Score.objects.get()
+    assert (score.speedup, score.speedup_low, score.size, score.ranked) == (2.0, 1.9, "tiny", True)
+    assert (score.problem_revision, score.harness_version, score.isolation_grade) == ("rev1", "7", "full")
+
+
+def test_recording_twice_changes_nothing() -> None:
+    attempt = scored()
+    first = services.record_score(attempt=attempt)
+    attempt.result = build.result(speedup=99.0)
+    again = services.record_score(attempt=attempt)
+    assert [s.pk for s in first] == [s.pk for s in again]
+    assert Score.objects.get().speedup == 2.0
+
+
+def test_one_score_per_size() -> None:
+    joined = build.result(size="default") | {
+        "cells": [build.result(size="default"), build.result(size="large", speedup=3.0)]
+    }
+    attempt = scored(joined, target=build.card_target())
+    services.record_score(attempt=attempt)
+    assert {s.size: s.speedup for s in Score.objects.all()} == {"default": 2.0, "large": 3.0}
+
+
+def test_an_attempt_without_result_is_refused() -> None:
+    attempt = scored()
+    attempt.exit_reason = "fault"
+    with pytest.raises(ValueError, match="no result"):
+        services.record_score(attempt=attempt)
+
+
+@pytest.mark.parametrize(
+    ("change", "mode"),
+    [
+        ({"protocol": "quick"}, "quick"),
+        ({"protocol": "quick"}, "score"),
+        ({"protocol": "paper"}, "quick"),
+        ({"protocol": "check", "timing": None}, "check"),
+        ({"input_set": "upstream"}, "score"),
+        ({"timing": {"speedup": None}}, "score"),
+        ({"timing": {"speedup": 2.0, "speedup_low": 2.1, "speedup_high": 2.2}}, "score"),
+        ({"timing": {"speedup": float("inf"), "speedup_low": 1.0, "speedup_high": 2.0}}, "score"),
+        ({"verdict": "incorrect"}, "score"),
+    ],
+)
+def test_what_never_ranks(change: dict[str, Any], mode: str) -> None:
+    # NaN and infinity are cleaned by the runner before they are stored; here the value arrives raw.
+    attempt = scored(mode=mode)
+    attempt.result = build.result() | change
+    score = services.record_score(attempt=attempt)[0]
+    assert not score.ranked
+    assert board().rows == []
+
+
+@pytest.mark.parametrize(
+    ("target", "grade", "flags", "ranks"),
+    [
+        ("cpu4", "full", [], True),
+        ("cpu4", "partial", [], True),
+        ("cpu4", "none", ["noisy"], True),
+        ("h100x4", "full", [], True),
+        ("h100x4", "partial", [], False),
+        ("h100x4", "full", ["noisy"], False),
+    ],
+)
+def test_official_boards_take_full_and_quiet_only(
+    target: str, grade: str, flags: list[str], ranks: bool
+) -> None:
+    row = build.target() if target == "cpu4" else build.card_target()
+    score = record(build.result(isolation_grade=grade, flags=flags, size="default"), target=row)
+    assert score.ranked is ranks
+
+
+def test_the_database_refuses_a_ranked_row_that_is_not_correct_or_timed() -> None:
+    score = record()
+    for bad in (
+        {"correct": False, "verdict": "incorrect"},
+        {"protocol": "quick"},
+        {"speedup": None},
+        {"speedup_low": 3.0},
+    ):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            Score.objects.filter(pk=score.pk).update(**bad)
+
+
+# --- ranking ---------------------------------------------------------------------------------------
+
+
+def test_best_per_entrant_with_ties_and_latest() -> None:
+    ann, bob, cy = (build.run(build.entrant(name)) for name in ("ann", "bob", "cy"))
+    record(build.result(speedup=4.0), run=ann, days_ago=5)
+    record(build.result(speedup=1.5), run=ann, days_ago=1)
+    record(build.result(speedup=3.8), run=bob, days_ago=4)
+    record(build.result(speedup=2.0), run=cy, days_ago=3)
+    best = board()
+    assert [(r.place, r.entrant, r.speedup) for r in best.rows] == [
+        (1, "ann", 4.0),
+        (1, "bob", 3.8),
+        (3, "cy", 2.0),
+    ]
+    assert best.scores == 4
+    latest = board(policy="latest")
+    assert [(r.entrant, r.speedup) for r in latest.rows] == [("bob", 3.8), ("cy", 2.0), ("ann", 1.5)]
+
+
+def test_records_are_the_scores_that_rose() -> None:
+    for days, speedup in ((5, 1.0), (4, 3.0), (3, 2.0), (2, 3.0), (1, 3.5)):
+        record(build.result(speedup=speedup), days_ago=days)
+    history = selectors.record_history(problem=build.problem(), target=build.target(), size="tiny")
+    assert [r.speedup for r in history] == [1.0, 3.0, 3.5]
+
+
+def test_kinds_narrow_the_board() -> None:
+    record(run=build.run(build.entrant("m", kind="model")))
+    record(run=build.run(build.entrant("p", kind="person")))
+    assert [r.entrant for r in board(kind="person").rows] == ["p"]
+
+
+# --- surfaces --------------------------------------------------------------------------------------
+
+
+def surfaces(client: Any) -> dict[str, str]:
+    """The text of every surface that shows the rows of the board."""
+    paths = (
+        "/boards/cpu4/",
+        "/boards/cpu4/allreduce/",
+        "/boards/cpu4/allreduce.csv",
+        "/boards/cpu4/allreduce.json",
+    )
+    return {path: client.get(path).content.decode() for path in paths}
+
+
+@pytest.mark.parametrize("how", ["disqualified", "hidden", "stale"])
+def test_a_row_that_leaves_leaves_every_surface_at_once(client, how: str) -> None:
+    score = record(run=build.run(build.entrant("Zebra")))
+    assert all("Zebra" in text for text in surfaces(client).values())
+    if how == "disqualified":
+        assert services.disqualify(submission=score.submission, by=build.user(), reason="copied") == 1
+        assert AuditEvent.objects.filter(action="score.disqualified", reason="copied").exists()
+    elif how == "hidden":
+        Submission.objects.update(results_public=False)
+    else:
+        Problem.objects.update(score_revision="rev2")
+    assert not any("Zebra" in text for text in surfaces(client).values())
+    if how == "disqualified":
+        services.requalify(submission=score.submission, by=build.user(), reason="mistake")
+        assert all("Zebra" in text for text in surfaces(client).values())
+
+
+def test_json_and_csv_carry_the_same_rows(client) -> None:
+    for speedup in (1.2, 3.0, 2.0):
+        record(build.result(speedup=speedup))
+    document = client.get("/boards/cpu4/allreduce.json").json()
+    assert [row["speedup"] for row in document["rows"]] == [3.0, 2.0, 1.2]
+    assert (document["target"], document["size"], document["problem_revision"]) == ("cpu4", "tiny", "rev1")
+    lines = list(csv.DictReader(io.StringIO(client.get("/boards/cpu4/allreduce.csv").content.decode())))
+    assert [float(line["speedup"]) for line in lines] == [3.0, 2.0, 1.2]
+    assert [line["submission_id"] for line in lines] == [row["submission_id"] for row in document["rows"]]
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+x", "-x", "@x", "\tx", "\rx"])
+def test_no_csv_cell_is_a_formula(client, name: str) -> None:
+    record(run=build.run(build.entrant("plain", vendor=name)))
+    text = client.get("/boards/cpu4/allreduce.csv").content.decode()
+    cells = next(csv.DictReader(io.StringIO(text, newline="")))
+    assert cells["vendor"] == f"'{name}"
+
+
+def test_names_are_escaped_on_pages(client) -> None:
+    record(run=build.run(build.entrant("<script>alert(1)</script>")))
+    for path in ("/boards/cpu4/", "/boards/cpu4/allreduce/"):
+        assert "<script>alert" not in client.get(path).content.decode()
+
+
+def test_unknown_boards_are_404_and_odd_options_fall_back(client) -> None:
+    record()
+    assert client.get("/boards/abacus/").status_code == 404
+    assert client.get("/boards/cpu4/nothing/").status_code == 404
+    assert client.get("/boards/cpu4/allreduce/?size=huge").status_code == 404
+    assert client.get("/boards/cpu4/allreduce/?page=999&kind=alien&policy=odd").status_code == 200
+    assert client.post("/boards/cpu4/allreduce/").status_code == 405
+
+
+def test_boards_lead_to_the_target_with_most_scores(client) -> None:
+    build.card_target()
+    record()
+    assert client.get("/boards/").url == "/boards/cpu4/"
+
+
+@pytest.mark.parametrize("entrants", [1, 12])
+def test_the_number_of_queries_does_not_grow_with_rows(
+    client, django_assert_max_num_queries, entrants: int
+) -> None:
+    for _ in range(entrants):
+        record()
+    with django_assert_max_num_queries(6):
+        client.get("/boards/cpu4/allreduce/")
+    with django_assert_max_num_queries(6):
+        client.get("/boards/cpu4/")
