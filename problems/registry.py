@@ -23,6 +23,7 @@ from problems.compare import Tolerance
 
 CATALOG = Path(__file__).parent / "catalog"
 TARGETS = Path(__file__).parent / "targets"
+DEFAULT_TRACK = "pkb87"
 ROLES = ("dynamic", "inout", "scratch", "static")
 
 
@@ -80,6 +81,11 @@ class Problem:
     @property
     def title(self) -> str:
         return str(self.data["title"])
+
+    @property
+    def track(self) -> str:
+        """Which list of problems this one counts for: `pkb87` (the published 87) or another name."""
+        return str(self.data.get("track", DEFAULT_TRACK))
 
     @property
     def level(self) -> int:
@@ -329,9 +335,9 @@ def _catalog() -> dict[str, Problem]:
     return {problem.slug: problem for problem in sorted(found, key=lambda p: p.number)}
 
 
-def all_problems() -> list[Problem]:
-    """Every problem, by number."""
-    return list(_catalog().values())
+def all_problems(track: str | None = None) -> list[Problem]:
+    """Every problem (of one track, if named), by number."""
+    return [p for p in _catalog().values() if track is None or p.track == track]
 
 
 def load_problem(name: str) -> Problem:
