@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evaluator.harness.sandbox import Sandbox, SandboxSpec, python_inside
-from evaluator.harness.sandbox.layout import Layout, detect, host_layout
+from evaluator.harness.sandbox.layout import Layout, host_layout, v1_layout
 
 MIB = 1 << 20
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -50,13 +50,6 @@ def alive(pid: int) -> bool:
         return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
-
-
-def v1_layout() -> Layout:
-    """The layout of this host as if it had no v2; without a freezer where it has no v1 either."""
-    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
-    old = "\n".join(line for line in mounts if " - cgroup2 " not in line)
-    return detect(old, Path("/proc/self/cgroup").read_text())
 
 
 def layouts() -> dict[str, Layout]:

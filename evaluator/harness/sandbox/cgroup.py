@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
-import select
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from .errors import KillFailed, SpawnFailed
-from .layout import Layout, Place
+from .layout import Layout, read_mounts
+from .names import PREFIX
 from .spec import SandboxSpec, UsageReport
 
 _CPU_PERIOD_US = 100_000
@@ -103,37 +103,11 @@ class JobCgroup:
 
     def pids(self) -> list[int]:
         """Host pids of the members, of all groups together."""
-        found: set[int] = set()
-        for folder in self.folders():
-            with suppress(OSError):
-                found.update(int(word) for word in (folder / "cgroup.procs").read_text().split())
-        found.discard(0)
-        return sorted(found)
+        return members(self.folders())
 
     def kill(self, limit_s: float) -> None:
         """SIGKILL every member, frozen or not, and wait until none is left; KillFailed after ``limit_s``."""
-        deadline = time.monotonic() + limit_s
-        killer = self.folder("kill")
-        if killer is not None:
-            with suppress(FileNotFoundError):
-                _write(killer / "cgroup.kill", "1")
-                _wait_unpopulated(killer / "cgroup.events", deadline)
-        pause = 0.0002
-        while pids := self.pids():
-            if time.monotonic() > deadline:
-                raise KillFailed(f"{self.name}: still there after {limit_s:g} s: {pids}")
-            for pid in pids:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            self._thaw_v1()
-            time.sleep(pause)
-            pause = min(pause * 2, 0.02)
-
-    def _thaw_v1(self) -> None:
-        # A frozen v1 task takes its SIGKILL only once it has thawed.
-        if self.version("freeze") == 1 and (folder := self.folder("freeze")):
-            with suppress(OSError):
-                _write(folder / "freezer.state", "THAWED")
+        kill_members(self.folders(), limit_s)
 
     def oom_kills(self) -> int:
         """How many processes the kernel killed because the job went over its memory limit."""
@@ -172,19 +146,39 @@ class JobCgroup:
         remove_groups(self.folders(), limit_s)
 
 
-def _wait_unpopulated(events: Path, deadline: float) -> None:
-    """Wait for ``populated 0`` until ``deadline``; asks anew, since reports come every 10 ms at most."""
-    handle = os.open(events, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        poller = select.poll()
-        poller.register(handle, select.POLLPRI)
-        while b"populated 0" not in os.pread(handle, 256, 0):
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return
-            poller.poll(min(left, 0.002) * 1000)
-    finally:
-        os.close(handle)
+def members(folders: Iterable[Path]) -> list[int]:
+    """Host pids of the members of all ``folders`` together."""
+    found: set[int] = set()
+    for folder in folders:
+        with suppress(OSError):
+            found.update(int(word) for word in (folder / "cgroup.procs").read_text().split())
+    found.discard(0)
+    return sorted(found)
+
+
+def kill_members(folders: Sequence[Path], limit_s: float) -> None:
+    """SIGKILL the members of all ``folders``, frozen or not, and wait until none is left.
+
+    Whole groups at once where the kernel offers that, so that none escapes by forking; else round by round.
+    KillFailed after ``limit_s``.
+    """
+    deadline = time.monotonic() + limit_s
+    for folder in folders:
+        if (folder / "cgroup.kill").exists():
+            (folder / "cgroup.kill").write_text("1")
+    pause = 0.0002
+    while pids := members(folders):
+        if time.monotonic() > deadline:
+            raise KillFailed(f"{folders[0].name}: still there after {limit_s:g} s: {pids}")
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for folder in folders:
+            # A frozen v1 task takes its SIGKILL only once it has thawed.
+            if (folder / "freezer.state").exists():
+                (folder / "freezer.state").write_text("THAWED")
+        time.sleep(pause)
+        pause = min(pause * 2, 0.02)
 
 
 def remove_groups(folders: Iterable[Path], limit_s: float = 5.0) -> None:
@@ -206,11 +200,15 @@ def remove_groups(folders: Iterable[Path], limit_s: float = 5.0) -> None:
                 break
 
 
-def job_groups(layout: Layout) -> dict[str, list[Place]]:
-    """All job groups there are on this host: name -> the places that have one of it."""
-    found: dict[str, list[Place]] = {}
-    for place in layout.bases():
-        for entry in os.scandir(place.base):
-            if entry.name.startswith("pkb.") and entry.is_dir():
-                found.setdefault(entry.name, []).append(place)
+def job_groups(mountinfo: str) -> dict[str, list[Path]]:
+    """All job groups in the hierarchies that ``mountinfo`` names: job name -> its folders.
+
+    The whole trees are searched: an earlier supervisor may have been in another group than this one.
+    """
+    found: dict[str, list[Path]] = {}
+    for mount in read_mounts(mountinfo):
+        for parent, children, _ in os.walk(mount.point):
+            for child in [name for name in children if name.startswith(f"{PREFIX}.")]:
+                children.remove(child)
+                found.setdefault(child, []).append(Path(parent, child))
     return found

@@ -200,6 +200,14 @@ def detect(mountinfo: str, own_groups: str) -> Layout:
 
 
 @lru_cache(maxsize=1)
+def v1_layout() -> Layout:
+    """The layout of this host as if it had no v2."""
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    old = "\n".join(line for line in mounts if " - cgroup2 " not in line)
+    return detect(old, Path("/proc/self/cgroup").read_text())
+
+
+@lru_cache(maxsize=1)
 def host_layout() -> Layout:
     """The layout of this host, found once per process."""
     return detect(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text())

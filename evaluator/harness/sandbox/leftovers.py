@@ -8,8 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from . import names
-from .cgroup import JobCgroup, job_groups
-from .layout import host_layout
+from .cgroup import job_groups, kill_members, members, remove_groups
 
 _KILL_LIMIT_S = 10.0
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (where the kernel keeps POSIX shared memory)
@@ -21,15 +20,12 @@ def _is_ours_and_dead(entry: str, host_id: str) -> bool:
 
 
 def _clean_groups(host_id: str) -> list[str]:
-    layout = host_layout()
-    removed = []
-    for name in sorted(job_groups(layout)):
+    removed: list[str] = []
+    for name, folders in sorted(job_groups(Path("/proc/self/mountinfo").read_text()).items()):
         if _is_ours_and_dead(name, host_id):
-            group = JobCgroup(name, layout)
-            pids = group.pids()
-            group.kill(_KILL_LIMIT_S)
-            group.remove()
-            removed += [f"process {pid} of {name}" for pid in pids] + [f"cgroup {name}"]
+            removed += [f"process {pid} of {name}" for pid in members(folders)] + [f"cgroup {name}"]
+            kill_members(folders, _KILL_LIMIT_S)
+            remove_groups(folders)
     return removed
 
 
