@@ -140,8 +140,8 @@ for path in ["/opt/pkb/job/new", "/opt/pkb/new", "/usr/new", "/new", "/etc/passw
         open(path, "a"); print("wrote", path)
     except OSError: pass
 """
-    code, out, err = run_inside(code, ro_binds={tmp_path: "/opt/pkb/job"})
-    assert (code, out, err) == (0, "hello\n", "")
+    status, out, err = run_inside(code, ro_binds={tmp_path: "/opt/pkb/job"})
+    assert (status, out, err) == (0, "hello\n", "")
 
 
 def test_passed_descriptors_keep_their_numbers_and_others_are_closed() -> None:
@@ -171,8 +171,8 @@ print([name for name in ("cc", "gcc", "g++", "c++", "as", "ld", "clang", "nvcc",
 print(glob.glob("/usr/lib/gcc/*/*/cc1plus"), glob.glob("/usr/include/*"))
 import ctypes; print(ctypes.CDLL("libstdc++.so.6") is not None)
 """
-    code, out, err = run_inside(code, allow_compiler=False)
-    assert (code, err) == (0, "")
+    status, out, err = run_inside(code, allow_compiler=False)
+    assert (status, err) == (0, "")
     assert out.splitlines() == ["[]", "[] []", "True"]
 
 
@@ -184,8 +184,8 @@ subprocess.run(["gcc", "-shared", "-fPIC", "-o", "/tmp/a.so", "/tmp/a.c"], check
 print(ctypes.CDLL("/tmp/a.so").answer())
 print(len(glob.glob("/opt/pkb/venv/lib/python*/site-packages/torch/include/torch/extension.h")) or "system")
 """
-    code, out, err = run_inside(code, allow_compiler=True)
-    assert (code, err) == (0, "")
+    status, out, err = run_inside(code, allow_compiler=True)
+    assert (status, err) == (0, "")
     assert out.splitlines()[0] == "42"
     if python_inside().startswith("/opt/pkb/venv"):
         assert out.splitlines()[1] == "1"

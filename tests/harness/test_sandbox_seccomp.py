@@ -52,7 +52,7 @@ def program() -> tuple[tuple[int, int, int, int], ...]:
         raw = os.read(handle, 1 << 20)
     finally:
         os.close(handle)
-    return tuple(struct.iter_unpack("=HBBI", raw))  # type: ignore[arg-type]
+    return tuple(struct.iter_unpack("=HBBI", raw))
 
 
 def verdict(number: int, *arguments: int, arch: int = X86_64) -> int:

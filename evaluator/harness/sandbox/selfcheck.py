@@ -78,7 +78,7 @@ def judge_facts(facts: Mapping[str, Any], uid: int | None, env: Mapping[str, str
     prefix = VENV_INSIDE if sys.prefix != sys.base_prefix else sys.prefix
     # bubblewrap sets PWD, and Python itself may set LC_CTYPE.
     extra = set(facts["environment"]) - set(env) - {"PWD", "LC_CTYPE"}
-    extra |= set(facts["first_environment"]) - SPAWN_ENV.keys()
+    extra |= set(facts["first_environment"]) - SPAWN_ENV.keys() - {"PWD"}
     wanted_seccomp = "2" if seccomp.available() is None else "0"
     checks = {
         f"another Python inside: {facts['python']}": facts["python"] == sys.version,
