@@ -63,6 +63,7 @@ class Turn:
     changed: list[int | None]
     late: list[bool]
     spans: list[list[int]] = field(default_factory=list)
+    built_late: bool = False
 
 
 class Job:
@@ -76,10 +77,13 @@ class Job:
         files: dict[str, bytes],
         inputs_bytes: int,
         outputs_bytes: int,
+        *,
+        record: bool = False,
     ) -> None:
         self.template, self.problem, self.role = template, problem, role
         self.target: Target = template.target
-        self.world_size = self.target.ranks
+        self.world_size = 1 if record else self.target.ranks
+        self._record = record
         self.box = template.box
         self.log = CappedLog()
         self.inputs = [Slot(f"in{r}", inputs_bytes) for r in range(self.world_size)]
@@ -157,6 +161,7 @@ class Job:
             "threads": self.target.threads_per_rank,
             "groups": [list(ranks) for ranks in self.problem.groups(self.world_size)],
             "factories": factories,
+            "record": self._record,
             "job_folder": str(self.template.job_folder) if plain else "/job",
             "cwd": env["HOME"],
             "inputs_bytes": self.inputs[0].nbytes,
@@ -168,6 +173,18 @@ class Job:
         """Wait until every rank has imported the file; then freeze. JobFailed when one can't."""
         self._collect("ready", "import", limit_s, should_stop)
         self.box.freeze()
+
+    def recorded_units(self, limit_s: float) -> list[Any]:
+        """What a recording job noted down: a list of build units, as the rank states them."""
+        (message,) = self._collect("ready", "import", limit_s)
+        size = message.get("nbytes")
+        if type(size) is not int or not 0 <= size <= self.outputs[0].nbytes:
+            return []
+        try:
+            units = json.loads(bytes(self.outputs[0].buffer[:size]))
+        except (ValueError, RecursionError):
+            return []
+        return units if isinstance(units, list) else []
 
     def _collect(
         self, wanted: str, phase: str, limit_s: float, should_stop: Callable[[], bool] | None = None
@@ -330,6 +347,7 @@ class Job:
             changed=[encode.changed(item, slot.buffer, self._kept) for slot, item in pairs],
             late=late,
             spans=[m["spans"] if isinstance(m.get("spans"), list) else [] for m in done],
+            built_late=any(m.get("built") for m in done),
         )
 
     def _place(self, rank: int, item: encode.Packed) -> None:

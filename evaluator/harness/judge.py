@@ -12,16 +12,18 @@ from types import TracebackType
 from typing import Any
 
 from evaluator.harness import protocol, result, verdict
+from evaluator.harness.builds import Builder, BuildFailed, Built
 from evaluator.harness.cases import Cases, slot_sizes
 from evaluator.harness.errors import JudgeFault, NoSandbox, Stopped
 from evaluator.harness.job import Job, JobFailed
 from evaluator.harness.samples import bundled_hashes
 from evaluator.harness.sandbox import host_grade
 from evaluator.harness.source import solution_files
-from evaluator.harness.warm import Pool
+from evaluator.harness.warm import Pool, Template
 from problems.registry import Problem, load_problem, load_target
 
 PROTOCOLS = ("check", "quick", "paper")
+BUILD_WORDS = (b"cpp_extension", b"cuda_helpers", b"load_inline")
 Stage = Callable[[str, dict[str, Any]], None]
 
 
@@ -38,6 +40,7 @@ class Judge:
             raise JudgeFault(f"target {target} needs cards; this harness build scores CPU targets")
         self.host = host_grade()
         self._pool = Pool(self.target, warm, isolated=self.host.grade != "none")
+        self.builder = Builder(self.target)
 
     def close(self) -> None:
         """End the warm templates."""
@@ -82,7 +85,15 @@ class Judge:
 
     def job(self, problem: Problem, role: str, files: dict[str, bytes], inputs: int, outputs: int) -> Job:
         """A job on a warm template, its ranks already importing the file."""
-        return Job(self._pool.take(), problem, role, files, inputs, outputs)
+        return Job(self.take(), problem, role, files, inputs, outputs)
+
+    def refill(self) -> None:
+        """Warm up replacements; only while nothing is being timed."""
+        self._pool.refill()
+
+    def take(self) -> Template:
+        """A warm template; whoever takes it ends it."""
+        return self._pool.take()
 
 
 def _sha256(files: dict[str, bytes]) -> str:
@@ -109,7 +120,7 @@ class _Run:
         self.durations: dict[str, float] = {}
         self.jobs: list[Job] = []
         self.session: protocol.Session | None = None
-        self.build_seconds = 0.0
+        self.built = Built()
         self._on_stage, self._should_stop = on_stage, should_stop
         self._stage: tuple[str, float] | None = None
         self._stacks: dict[int, str] = {}
@@ -140,31 +151,53 @@ class _Run:
         return self._report(found)
 
     def _start(self) -> None:
-        """Golden answers, both jobs up to their ranks' readiness."""
+        """Builds, golden answers, and both jobs up to their ranks' readiness."""
+        own = self.problem.folder
+        extra = {"factories.py": (own / "factories.py").read_bytes()} if _has(own) else {}
+        libraries = self._build(extra)
         self.stage("starting")
         trials = [self.cases.answers(n) for n in range(protocol.TRIALS)]
         inputs, outputs = slot_sizes(self.cases, protocol.TRIALS, trials)
-        own = self.problem.folder
-        extra = {"factories.py": (own / "factories.py").read_bytes()} if _has(own) else {}
         reference = {"solution.py": (own / "reference.py").read_bytes(), **extra}
         limit = float(self.judge.target.data["deadlines"]["import_s"])
         first = self._job("reference", reference, inputs, outputs)
-        second = self._job("submission", {**self.files, **extra}, inputs, outputs)
+        second = self._job("submission", {**self.files, **extra, **libraries}, inputs, outputs)
         try:
             first.start(limit)
         except JobFailed as failure:
             raise JudgeFault(
                 f"the reference did not start: {verdict.from_failure(failure).message}"
             ) from failure
-        self.stage("building")
-        began = time.perf_counter()
         try:
             second.start(limit, self._should_stop)
         except JobFailed as failure:
             self._stacks = failure.stacks
             raise protocol.Verdicted(verdict.from_failure(failure)) from failure
-        self.build_seconds = time.perf_counter() - began
         self.session = protocol.Session(self.problem, self.cases, first, second, self._should_stop)
+
+    def _build(self, extra: dict[str, bytes]) -> dict[str, bytes]:
+        """Compile what the file builds at import, before anything runs. name → library bytes."""
+        source = self.files["solution.py"]
+        if self.judge.host.grade == "none" or not any(word in source for word in BUILD_WORDS):
+            return {}
+        self.stage("building")
+        files = {**self.files, **extra}
+        recorder = Job(self.judge.take(), self.problem, "recorder", files, 0, 4 << 20, record=True)
+        self.judge.refill()
+        try:
+            units = recorder.recorded_units(float(self.judge.target.data["deadlines"]["first_call_s"]))
+        except JobFailed:
+            return {}  # a failure to record is no verdict; the ranks will say what is wrong
+        finally:
+            recorder.close()
+        limit = float(self.judge.target.data["deadlines"]["build_s"])
+        try:
+            libraries, self.built = self.judge.builder.build(units, limit, self._should_stop)
+        except BuildFailed as failure:
+            raise protocol.Verdicted(
+                verdict.from_build(failure, source.decode(errors="replace"))
+            ) from failure
+        return {name: path.read_bytes() for name, path in libraries.items()}
 
     def _job(self, role: str, files: dict[str, bytes], inputs: int, outputs: int) -> Job:
         job = self.judge.job(self.problem, role, files, inputs, outputs)
@@ -205,7 +238,7 @@ class _Run:
             stacks=self.session.stacks if self.session and self.session.stacks else self._stacks,
             log=text,
             memory=memory,
-            build_seconds=self.build_seconds,
+            built=self.built,
             durations=self.durations,
             seed=self.cases.seed,
             files=self.files,

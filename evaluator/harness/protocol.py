@@ -105,6 +105,7 @@ class Session:
         self.ranks: list[dict[str, Any]] = []
         self.stacks: dict[int, str] = {}
         self.timing = Timing()
+        self.built_late = False
 
     def run_reference(self, call: Call) -> Turn:
         """A turn of the reference. Its failure is ours."""
@@ -125,6 +126,7 @@ class Session:
         except JobFailed as failure:
             self.stacks = failure.stacks
             raise Verdicted(verdict.from_failure(failure)) from failure
+        self.built_late |= turn.built_late
         for rank, late in enumerate(turn.late):
             if late:
                 raise Verdicted(verdict.late_write(rank))

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from evaluator.harness.builds import Built
 from evaluator.harness.protocol import Session
 from evaluator.harness.verdict import Verdict
 from evaluator.harness.version import PROTOCOL_VERSION, RESULT_SCHEMA
@@ -34,7 +35,7 @@ class Facts:
     stacks: dict[int, str]
     log: dict[str, str]
     memory: list[int | None]
-    build_seconds: float
+    built: Built
     durations: dict[str, float]
     seed: int
     files: dict[str, bytes]
@@ -112,6 +113,8 @@ def _flags(facts: Facts) -> list[str]:
     flags = []
     if facts.session is not None and facts.session.timing.below_resolution:
         flags.append("below_resolution")
+    if facts.session is not None and facts.session.built_late:
+        flags.append("built_late")
     if facts.protocol != "paper":
         flags.append("unranked_protocol")
     return flags
@@ -143,7 +146,7 @@ def build(facts: Facts) -> dict[str, Any]:
         "memory": {"peak_bytes": peak, "reference_peak_bytes": reference_peak},
         "mechanisms": [],
         "findings": [],
-        "build": {"seconds": facts.build_seconds, "cached": False},
+        "build": {"seconds": facts.built.seconds, "cached": facts.built.cached, "units": facts.built.units},
         "upstream": None,
         "isolation_grade": facts.grade,
         "environment": environment(),
@@ -151,5 +154,5 @@ def build(facts: Facts) -> dict[str, Any]:
         "seeds": {"secret": str(facts.seed), "trials": len(facts.session.trials) if facts.session else 0},
         "source_sha256": hashlib.sha256(facts.files["solution.py"]).hexdigest(),
         "durations": facts.durations,
-        "log": facts.log,
+        "log": {"build": facts.verdict.log, **facts.log} if facts.verdict.log else facts.log,
     }

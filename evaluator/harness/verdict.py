@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from evaluator.harness.builds import BuildFailed, source_line
 from evaluator.harness.check import Mismatch
 from evaluator.harness.job import JobFailed, RankReport
+from evaluator.harness.sandbox.logs import clean_text
 
 
 @dataclass
@@ -20,7 +22,7 @@ class Verdict:
     message: str
     rank: int | None = None
     first_line: int | None = None
-    detail: dict[str, Any] = field(default_factory=dict)
+    log: str = ""
 
 
 CORRECT = "All trials and all timed calls agree with the expected outputs on every rank."
@@ -79,6 +81,19 @@ def late_write(rank: int) -> Verdict:
         f"Rank {rank}: output bytes changed after the call was reported as done. All work must be finished "
         "when `solution` returns.",
         rank,
+    )
+
+
+def from_build(failure: BuildFailed, source: str) -> Verdict:
+    """A unit that did not compile, with the first error and the author's line where it can be found."""
+    message, line = source_line(failure.log, source)
+    text = f"The extension did not build: {message}" if message else f"Build refused: {failure}"
+    if failure.code in ("timeout", "memory", "size", "crashed"):
+        text = f"The build was ended: {failure}"
+    if line:
+        text += f" (line {line} of your file)"
+    return Verdict(
+        "build_error", f"build_error.{failure.code}", text + ".", None, line, clean_text(failure.log.encode())
     )
 
 

@@ -100,8 +100,12 @@ class Template:
     def put(self, name: str, content: bytes) -> None:
         """Place a file in the job's read-only folder."""
         path = self.job_folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-        path.chmod(0o644)
+        for made in (path, *path.parents):
+            if made == self.job_folder:
+                break
+            made.chmod(0o755 if made.is_dir() else 0o644)
 
     def ready(self, wait: float = 0.0) -> bool:
         """Whether the template has finished its imports. JudgeFault when it died."""

@@ -73,7 +73,8 @@ def main():
     """Import, wait for the order, fork, report."""
     sys.path.insert(0, HERE)
     control = socket.socket(fileno=int(sys.argv[1]))
-    import gloo_compat  # noqa: F401  (imported here once, so that ranks need not)
+    import extensions  # noqa: F401  (imported here once, so that ranks need not)
+    import gloo_compat  # noqa: F401
     import shim  # noqa: F401
     import torch
     import torch.distributed

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from .cgroup import JobCgroup
 from .errors import FreezeFailed
+from .processes import state
 
 LIMIT_S = 5.0
 
@@ -94,14 +95,6 @@ class V1Freezer:
         os.close(self._state)
 
 
-def _state(pid: int) -> str:
-    """The state letter of a process; ``X`` when it is gone."""
-    try:
-        return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return "X"
-
-
 class SignalFreezer:
     """SIGSTOP to every process that ``pids`` lists, until a whole round finds all of them stopped."""
 
@@ -112,7 +105,7 @@ class SignalFreezer:
         """See Freezer."""
         start = time.perf_counter()
         while True:
-            moving = [pid for pid in self._pids() if _state(pid) not in "TtZX"]
+            moving = [pid for pid in self._pids() if state(pid) not in "TtZX"]
             if not moving:
                 return time.perf_counter() - start
             if time.perf_counter() - start > LIMIT_S:

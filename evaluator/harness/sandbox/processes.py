@@ -26,11 +26,23 @@ def _parents() -> dict[int, int]:
     return table
 
 
-def descendants(pid: int) -> list[int]:
-    """``pid`` and all below it, ``pid`` first.
+def _children(pid: int) -> list[int]:
+    """The children of all threads of a process; FileNotFoundError where the kernel does not list them."""
+    found: list[int] = []
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        found += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
+    return found
 
-    Complete for a sandbox: an orphan in a pid namespace becomes a child of the namespace's first process.
-    """
+
+def state(pid: int) -> str:
+    """The state letter of a process; ``X`` when it is gone."""
+    try:
+        return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
+
+
+def _descendants_by_scan(pid: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for child, parent in _parents().items():
         children.setdefault(parent, []).append(child)
@@ -39,6 +51,21 @@ def descendants(pid: int) -> list[int]:
         found.append(waiting.pop())
         waiting += children.get(found[-1], [])
     return found
+
+
+def descendants(pid: int) -> list[int]:
+    """``pid`` and all below it that live, ``pid`` first.
+
+    Complete for a sandbox: an orphan in a pid namespace becomes a child of the namespace's first process.
+    """
+    if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
+        return _descendants_by_scan(pid)
+    found, waiting = [], [pid]
+    while waiting:
+        found.append(waiting.pop())
+        with suppress(OSError):
+            waiting += _children(found[-1])
+    return [pid, *(child for child in found[1:] if state(child) not in "ZX")]
 
 
 def wait_until_gone(pids: Iterable[int], deadline: float) -> None:

@@ -1,0 +1,256 @@
+"""Builds apart from runs: record, check, compile in a fresh sandbox, keep by content.
+
+(1) The file is imported once where builds are only recorded; (2) flags are checked and the key is
+computed here; (3) each unit is compiled in a sandbox of its own, and only the supervisor moves the
+result into the cache. Ranks get it read-only: one compile for all ranks (design section 5, Builds).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from evaluator.harness.errors import JudgeFault, Stopped
+from evaluator.harness.rank.extensions import unit_hash
+from evaluator.harness.sandbox import Sandbox, SandboxSpec, python_inside
+from evaluator.harness.warm import RANK_CODE, base_env
+from problems.registry import Target
+
+MAX_LIBRARY = 64 << 20
+MAX_CACHE = 2 << 30
+MAX_UNITS = 8
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
+_FLAG = re.compile(
+    r"-O[0-3sg]|-Ofast|-std=[a-z+0-9]+|-[DU][A-Za-z_]\w*(=[\w.\"'+-]*)?|-W[\w=+-]*|-w|-g|-G|-lineinfo|"
+    r"-f(?!plugin)[\w=+-]+|-m[\w=.+-]+|-pthread|-fopenmp|--?use_fast_math|--?expt-[\w-]+|"
+    r"--?extended-lambda|--?ptxas-options=[\w,=-]+|-Xptxas[=,]?[\w,=-]*|-Xcompiler[=,]?[\w,=+-]*|"
+    r"-v|-dlcm=\w+|--?maxrregcount=?\d*|\d+|--?gencode[=,]?.*|arch=compute_\w+,code=\[?[\w,]+\]?|"
+    r"-arch=sm_\w+|--?threads=?\d*|--?restrict|-l[\w.+-]+|-L/usr/[\w./-]+|--?diag-suppress=?[\d,]*|-res-usage"
+)
+
+
+class BuildFailed(Exception):
+    """A unit did not compile, or asked for what is not allowed. `code` ends a build_error code."""
+
+    def __init__(self, code: str, message: str, log: str = "") -> None:
+        super().__init__(message)
+        self.code, self.log = code, log
+
+
+@dataclass
+class Built:
+    """What building took."""
+
+    seconds: float = 0.0
+    cached: bool = True
+    units: list[dict[str, Any]] = field(default_factory=list)
+
+
+@cache
+def toolchain(arch: str) -> str:
+    """Versions that a library depends on, and the architecture."""
+    compiler = subprocess.run(["/usr/bin/c++", "--version"], capture_output=True, text=True, check=False)
+    first = compiler.stdout.splitlines()[:1]
+    return json.dumps([torch.__version__, first, arch])
+
+
+def check_unit(unit: Any) -> dict[str, Any]:
+    """The unit as we are willing to compile it. Raises BuildFailed naming the flag or field."""
+    if not isinstance(unit, dict) or not isinstance(unit.get("sources"), dict):
+        raise BuildFailed("malformed", "the recorded build is malformed")
+    if not isinstance(unit.get("name"), str) or not _NAME.match(unit["name"]):
+        raise BuildFailed("name", f"extension name {str(unit.get('name'))[:60]!r}: use letters, digits, _")
+    lists = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
+    if not all(_is_texts(unit.get(key, [])) for key in lists):
+        raise BuildFailed("malformed", "flags and include paths must be lists of strings")
+    for key in lists[:3]:
+        for flag in unit.get(key) or []:
+            if not _FLAG.fullmatch(str(flag)):
+                raise BuildFailed("flag", f"the flag {str(flag)[:100]!r} in {key} is not allowed")
+    for path in unit.get("extra_include_paths") or []:
+        if not str(path).startswith(("/usr/", "/job", "/opt/pkb/venv/")):
+            raise BuildFailed("include", f"the include path {str(path)[:100]!r} does not exist here")
+    return unit
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+class BuildCache:
+    """Finished libraries by content; only this process writes here."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        chosen = os.environ.get("PKB_BUILD_CACHE")
+        default = Path(__file__).parents[2] / "var" / "build-cache"
+        self.folder = folder or (Path(chosen) if chosen else default)
+
+    def get(self, key: str) -> Path | None:
+        path = self.folder / key
+        if not path.exists():
+            return None
+        os.utime(path)
+        return path
+
+    def put(self, key: str, library: bytes) -> Path:
+        """Store atomically and drop the least recently used beyond the cap."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=self.folder, prefix=".new-", delete=False) as stream:
+            stream.write(library)
+        path = self.folder / key
+        Path(stream.name).chmod(0o644)
+        Path(stream.name).replace(path)
+        self._prune()
+        return path
+
+    def _prune(self) -> None:
+        kept = sorted(
+            (p for p in self.folder.iterdir() if not p.name.startswith(".")),
+            key=lambda p: p.stat().st_mtime,
+            reverse=True,
+        )
+        total = 0
+        for path in kept:
+            total += path.stat().st_size
+            if total > MAX_CACHE:
+                path.unlink(missing_ok=True)
+
+
+class Builder:
+    """Compiles recorded units for one target."""
+
+    def __init__(self, target: Target, cache_folder: Path | None = None) -> None:
+        self.target = target
+        self.cache = BuildCache(cache_folder)
+
+    def build(
+        self, units: list[Any], limit_s: float, should_stop: Callable[[], bool] | None = None
+    ) -> tuple[dict[str, Path], Built]:
+        """(path under `ext/` in the job's folder → library, what it took). Raises BuildFailed."""
+        report = Built()
+        libraries: dict[str, Path] = {}
+        for raw in units[:MAX_UNITS]:
+            unit = check_unit(raw)
+            inner = unit_hash(unit)
+            key = hashlib.sha256(
+                (inner + toolchain(str(self.target.data.get("arch", "")))).encode()
+            ).hexdigest()
+            began = time.perf_counter()
+            path = self.cache.get(key)
+            hit = path is not None
+            if path is None:
+                path = self.cache.put(key, self._compile(unit, limit_s, should_stop))
+            took = time.perf_counter() - began
+            report.seconds += took
+            report.cached &= hit
+            report.units.append({"name": unit["name"], "key": key[:16], "cached": hit, "seconds": took})
+            libraries[f"ext/{inner}/{unit['name']}.so"] = path
+        return libraries, report
+
+    def _compile(self, unit: dict[str, Any], limit_s: float, should_stop: Callable[[], bool] | None) -> bytes:
+        read_end, write_end = os.pipe()
+        binds: dict[str | Path, str] = {}
+        env = base_env(self.target, str(Path(python_inside()).parent.parent))
+        if arch := self.target.data.get("arch"):
+            env["TORCH_CUDA_ARCH_LIST"] = re.sub(r"(\d)(a?)$", r".\1\2", str(arch))
+        box = Sandbox(
+            SandboxSpec(
+                argv=[python_inside(), "-I", "/opt/pkb/rank/compile_unit.py", str(write_end)],
+                pass_fds=(write_end,),
+                ro_binds=binds,
+                env=env,
+                memory_bytes=6 << 30,
+                pids_max=256,
+                tmp_bytes=1 << 30,
+                name="build",
+            )
+        )
+        binds[str(box.folder / "rank")] = "/opt/pkb/rank"
+        binds[str(box.folder / "job")] = "/job"
+        try:
+            shutil.copytree(RANK_CODE, box.folder / "rank", ignore=shutil.ignore_patterns("__pycache__"))
+            (box.folder / "job").mkdir()
+            (box.folder / "job" / "unit.json").write_text(json.dumps(unit))
+            for path in [box.folder, *box.folder.rglob("*")]:
+                path.chmod(0o755 if path.is_dir() else 0o644)
+            box.start()
+            os.close(write_end)
+            data = _read_all(read_end, limit_s, should_stop)
+            memory = box.oom_killed()
+        finally:
+            os.close(read_end)
+            box.kill()
+            box.close_streams()
+        return _library(data, memory)
+
+
+def _read_all(descriptor: int, limit_s: float, should_stop: Callable[[], bool] | None) -> bytes:
+    """Everything until the other side closes. Raises BuildFailed on time or size."""
+    deadline = time.monotonic() + limit_s
+    data = bytearray()
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise BuildFailed("timeout", f"the compiler was still at work after {limit_s:.0f} s")
+        if should_stop is not None and should_stop():
+            raise Stopped
+        if not select.select([descriptor], [], [], min(left, 1.0))[0]:
+            continue
+        chunk = os.read(descriptor, 1 << 20)
+        if not chunk:
+            return bytes(data)
+        data += chunk
+        if len(data) > MAX_LIBRARY:
+            raise BuildFailed("size", f"the library is larger than {MAX_LIBRARY >> 20} MiB")
+
+
+def _library(data: bytes, out_of_memory: bool) -> bytes:
+    head, _, library = data.partition(b"\n")
+    if not head:
+        if out_of_memory:
+            raise BuildFailed("memory", "the compiler exceeded its memory limit")
+        raise BuildFailed("crashed", "the compiler ended without a result")
+    try:
+        state = json.loads(head)
+    except ValueError as error:
+        raise JudgeFault("the build sandbox sent no JSON") from error
+    if not state.get("ok"):
+        raise BuildFailed("compiler", "the extension did not build", str(state.get("message", "")))
+    return library
+
+
+def source_line(log: str, source: str) -> tuple[str, int | None]:
+    """The compiler's first error and the line of the author's file that it speaks of, if found.
+
+    The compiler quotes the offending source line below its error; that text is looked up in the file.
+    """
+    lines = log.splitlines()
+    for index, line in enumerate(lines):
+        if not re.search(r"\b(?:fatal )?error\b ?:", line) or "Error building" in line:
+            continue
+        message = re.sub(r"^\S*/", "", line.strip())
+        text = re.sub(r"^.*?\berror ?: ", "", message)
+        for quoted in lines[index + 1 : index + 4]:
+            match = re.match(r"\s*\d+ \| (.*)", quoted)
+            snippet = (match.group(1) if match else quoted).strip()
+            if len(snippet) < 4:
+                continue
+            for number, own in enumerate(source.splitlines(), 1):
+                if snippet in own:
+                    return text, number
+        return message, None
+    return "", None

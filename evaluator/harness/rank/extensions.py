@@ -1,0 +1,116 @@
+"""Extension builds seen from the rank: recorded first, compiled elsewhere, then found ready.
+
+`unit_of` turns a call of `load_inline` or `load` into plain data; its hash names the finished
+library in the job's folder. What was not recorded is built here and now, before the clock.
+"""
+
+import hashlib
+import importlib.machinery
+import importlib.util
+import json
+import os
+import sys
+
+from torch.utils import cpp_extension
+
+_load_inline = cpp_extension.load_inline
+_load = cpp_extension.load
+LATE = []
+LISTS = ("functions", "extra_cflags", "extra_cuda_cflags", "extra_sycl_cflags", "extra_ldflags")
+
+
+def _texts(value):
+    if not value:
+        return []
+    return [value] if isinstance(value, str) else [str(item) for item in value]
+
+
+def unit_of(form, name, sources, options):
+    """One build as JSON data. `form` is inline or files; sources is {name: text} or {kind: [text]}."""
+    unit = {"form": form, "name": str(name), "sources": sources}
+    for key in (*LISTS, "extra_include_paths"):
+        value = options.get(key)
+        unit[key] = dict(value) if isinstance(value, dict) else _texts(value)
+    for key in ("with_cuda", "no_implicit_headers", "with_pytorch_error_handling", "is_python_module"):
+        if options.get(key) is not None:
+            unit[key] = bool(options[key])
+    return unit
+
+
+def unit_hash(unit):
+    """The name of a unit's finished library."""
+    return hashlib.sha256(json.dumps(unit, sort_keys=True).encode()).hexdigest()
+
+
+def _inline_unit(name, cpp_sources=None, cuda_sources=None, **options):
+    return unit_of("inline", name, {"cpp": _texts(cpp_sources), "cuda": _texts(cuda_sources)}, options)
+
+
+def _files_unit(name, sources, **options):
+    texts = {}
+    for path in _texts(sources):
+        with open(path, encoding="utf-8") as stream:
+            texts[os.path.basename(path)] = stream.read()
+    return unit_of("files", name, texts, options)
+
+
+class _Anything:
+    """Stands for a module that was recorded, not built: any attribute is a function that does nothing."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *args, **kwargs: None
+
+
+def record(units):
+    """From now on builds are only noted down in `units`."""
+
+    def inline(name, *args, **kwargs):
+        units.append(_inline_unit(name, *args, **kwargs))
+        return _Anything()
+
+    def files(name, sources, *args, **kwargs):
+        units.append(_files_unit(name, sources, **kwargs))
+        return _Anything()
+
+    cpp_extension.load_inline, cpp_extension.load = inline, files
+
+
+def _ready(folder, unit):
+    path = os.path.join(folder, unit_hash(unit), unit["name"] + ".so")
+    return path if os.path.exists(path) else None
+
+
+def _import(name, path, is_python_module=True):
+    if not is_python_module:
+        import torch
+
+        torch.ops.load_library(path)
+        return path
+    loader = importlib.machinery.ExtensionFileLoader(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    sys.modules.setdefault(name, module)
+    return module
+
+
+def use_ready(folder):
+    """From now on a build whose library lies in `folder` is only loaded; others are built late."""
+
+    def inline(name, *args, **kwargs):
+        path = _ready(folder, _inline_unit(name, *args, **kwargs))
+        if path:
+            return _import(name, path, kwargs.get("is_python_module", True))
+        LATE.append(str(name))
+        return _load_inline(name, *args, **kwargs)
+
+    def files(name, sources, *args, **kwargs):
+        path = _ready(folder, _files_unit(name, sources, **kwargs))
+        if path:
+            return _import(name, path, kwargs.get("is_python_module", True))
+        LATE.append(str(name))
+        return _load(name, sources, *args, **kwargs)
+
+    cpp_extension.load_inline, cpp_extension.load = inline, files
