@@ -8,38 +8,10 @@ outputs declared `exact` must agree bit for bit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from typing import Any
 
 import torch
 
-
-@dataclass(frozen=True)
-class Tolerance:
-    """|got - want| <= atol + atol_rms * rms(want) + rtol * |want|, in float64.
-
-    `outliers` is the share of elements that may exceed the bound, by at most `outlier_factor` times.
-    `nonfinite`: "fail" (any NaN or infinity fails) or "match" (the same kind at the same place).
-    """
-
-    atol: float = 0.0
-    rtol: float = 0.0
-    atol_rms: float = 0.0
-    exact: bool = False
-    outliers: float = 0.0
-    outlier_factor: float = 10.0
-    nonfinite: str = "fail"
-
-    @classmethod
-    def parse(cls, data: dict[str, Any], where: str) -> Tolerance:
-        """From a TOML table; an unknown key is an error that names the place."""
-        unknown = set(data) - set(cls.__dataclass_fields__)
-        if unknown:
-            raise ValueError(f"{where}: unknown tolerance keys {sorted(unknown)}")
-        tolerance = cls(**data)
-        if tolerance.nonfinite not in ("fail", "match"):
-            raise ValueError(f"{where}: nonfinite must be 'fail' or 'match'")
-        return tolerance
+from problems.tolerance import Tolerance
 
 
 @dataclass(frozen=True)
@@ -103,10 +75,8 @@ def _compare_floats(got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance)
     finite = torch.isfinite(got)
     expected_finite = torch.isfinite(want)
     same = (got == want) | (torch.isnan(got) & torch.isnan(want))
-    if tolerance.nonfinite == "match":
-        broken = (~finite | ~expected_finite) & ~same
-    else:
-        broken = ~finite
+    match_places = tolerance.nonfinite == "match"
+    broken = (~finite | ~expected_finite) & ~same if match_places else ~finite
     if bool(broken.any()):
         return _report(broken, got, want, "nonfinite", float("inf"))
     both = finite & expected_finite
@@ -124,14 +94,3 @@ def _compare_floats(got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance)
     if tolerance.outliers and not bool(far.any()) and float(bad.double().mean()) <= tolerance.outliers:
         return None
     return _report(far if tolerance.outliers and bool(far.any()) else bad, got, want, "value", worst)
-
-
-def tolerance_for(path: str, rules: list[tuple[str, Tolerance]]) -> Tolerance:
-    """The tolerance of the first rule whose pattern matches the output's path.
-
-    Raises KeyError when no rule does: an output nobody declared can't be judged.
-    """
-    for pattern, tolerance in rules:
-        if fnmatchcase(path, pattern):
-            return tolerance
-    raise KeyError(f"no output rule matches {path!r}; declared: {[p for p, _ in rules]}")

@@ -7,15 +7,16 @@ what ranks must share is drawn once and what must differ is drawn per rank.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 
 Shape = Sequence[int] | int
 
-_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_BITS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _VIEW = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-_SIGNED = {1: np.uint8, 2: np.int16, 4: np.int32, 8: np.int64}
+_SIGNED: dict[int, Any] = {1: np.uint8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
 def _shape(shape: Shape) -> tuple[int, ...]:
@@ -57,7 +58,7 @@ class Draw:
         self, shape: Shape, dtype: torch.dtype = torch.bfloat16, std: float = 1.0, mean: float = 0.0
     ) -> torch.Tensor:
         """Normal values, drawn in float32 (float64 for a float64 dtype) and rounded to `dtype`."""
-        kind = np.float64 if dtype == torch.float64 else np.float32
+        kind: Any = np.float64 if dtype == torch.float64 else np.float32
         raw = self._rng.standard_normal(_shape(shape), dtype=kind)
         return torch.from_numpy(np.asarray(raw * kind(std) + kind(mean))).to(dtype)
 

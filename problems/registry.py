@@ -19,7 +19,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from problems import roofline
-from problems.compare import Tolerance
+from problems.tolerance import Tolerance
 
 CATALOG = Path(__file__).parent / "catalog"
 TARGETS = Path(__file__).parent / "targets"

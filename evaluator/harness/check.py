@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
-from problems.compare import Tolerance, Wrong, compare, tolerance_for
+from problems.compare import Wrong, compare
 from problems.leaves import Answer, walk
 from problems.registry import Problem
+from problems.tolerance import Tolerance, tolerance_for
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,8 @@ def difference(got: Any, want: Any, path: str = "") -> tuple[str, str] | None:
 
 def tree(claim: Any, data: torch.Tensor) -> Any:
     """The output tree with tensors over a snapshot's bytes; `claim` must be one that we trust."""
-    return _tree(claim, memoryview(data.numpy()), [0])
+    buffer: Any = data.numpy()
+    return _tree(claim, memoryview(buffer), [0])
 
 
 def _tree(claim: Any, buffer: memoryview, used: list[int]) -> Any:

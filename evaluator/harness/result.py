@@ -124,7 +124,7 @@ def build(facts: Facts) -> dict[str, Any]:
     """The result as plain JSON types."""
     timing = _timing(facts)
     problem, found = facts.problem, facts.verdict
-    reference_peak, peak = (facts.memory + [None, None])[:2]
+    reference_peak, peak, *_ = [*facts.memory, None, None]
     return {
         "schema": RESULT_SCHEMA,
         "harness_version": PROTOCOL_VERSION,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import signal
 from dataclasses import dataclass
-from typing import Any
 
 from evaluator.harness.builds import BuildFailed, source_line
 from evaluator.harness.check import Mismatch

@@ -33,14 +33,14 @@ def base_env(target: Target, prefix: str) -> dict[str, str]:
     env = {
         "PATH": f"{prefix}/bin:/usr/local/cuda/bin:/usr/bin:/bin",
         "HOME": "/home/rank",
-        "TMPDIR": "/tmp",
+        "TMPDIR": "/tmp",  # noqa: S108 (the sandbox's own tmpfs)
         "LANG": "C.UTF-8",
         "TZ": "UTC",
         "OMP_NUM_THREADS": threads,
         "MKL_NUM_THREADS": threads,
         "OPENBLAS_NUM_THREADS": threads,
         "PYTHONDONTWRITEBYTECODE": "1",
-        "TORCH_EXTENSIONS_DIR": "/tmp/torch_extensions",
+        "TORCH_EXTENSIONS_DIR": "/tmp/torch_extensions",  # noqa: S108
         "GLOO_SOCKET_IFNAME": "lo",
         "MAX_JOBS": "2",
     }

@@ -4,14 +4,17 @@ Usage: python -I compile_unit.py FD, with the unit in /job/unit.json. FD gets on
 ({"ok", "message"}) and, when it worked, the library's bytes.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
+from typing import Any
 
-FOLDER = "/tmp/build"
+FOLDER = "/tmp/build"  # noqa: S108 (the sandbox's own tmpfs)
 
 
-def _build(unit):
+def _build(unit: dict[str, Any]) -> None:
     from torch.utils import cpp_extension
 
     # The library is only made here; the ranks load it.
@@ -37,13 +40,13 @@ def _build(unit):
             options.pop(key, None)
         paths = []
         for name, text in unit["sources"].items():
-            paths.append(os.path.join("/tmp", os.path.basename(name)))
+            paths.append(os.path.join(os.path.dirname(FOLDER), os.path.basename(name)))
             with open(paths[-1], "w", encoding="utf-8") as stream:
                 stream.write(text)
         cpp_extension.load(unit["name"], paths, build_directory=FOLDER, **options)
 
 
-def main():
+def main() -> None:
     """Build and deliver."""
     out = os.fdopen(int(sys.argv[1]), "wb")
     with open("/job/unit.json", encoding="utf-8") as stream:
@@ -52,7 +55,7 @@ def main():
     try:
         _build(unit)
         ok, message = os.path.exists(library), "the compiler left no library"
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 (the message is what we want)
         ok, message = False, str(error)
     out.write(json.dumps({"ok": ok, "message": "" if ok else message[-60000:]}).encode() + b"\n")
     if ok:

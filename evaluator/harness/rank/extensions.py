@@ -4,30 +4,33 @@
 library in the job's folder. What was not recorded is built here and now, before the clock.
 """
 
+from __future__ import annotations
+
 import hashlib
 import importlib.machinery
 import importlib.util
 import json
 import os
 import sys
+from typing import Any
 
 from torch.utils import cpp_extension
 
 _load_inline = cpp_extension.load_inline
 _load = cpp_extension.load
-LATE = []
+LATE: list[str] = []
 LISTS = ("functions", "extra_cflags", "extra_cuda_cflags", "extra_sycl_cflags", "extra_ldflags")
 
 
-def _texts(value):
+def _texts(value: Any) -> list[str]:
     if not value:
         return []
     return [value] if isinstance(value, str) else [str(item) for item in value]
 
 
-def unit_of(form, name, sources, options):
+def unit_of(form: str, name: Any, sources: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     """One build as JSON data. `form` is inline or files; sources is {name: text} or {kind: [text]}."""
-    unit = {"form": form, "name": str(name), "sources": sources}
+    unit: dict[str, Any] = {"form": form, "name": str(name), "sources": sources}
     for key in (*LISTS, "extra_include_paths"):
         value = options.get(key)
         unit[key] = dict(value) if isinstance(value, dict) else _texts(value)
@@ -37,16 +40,18 @@ def unit_of(form, name, sources, options):
     return unit
 
 
-def unit_hash(unit):
+def unit_hash(unit: dict[str, Any]) -> str:
     """The name of a unit's finished library."""
     return hashlib.sha256(json.dumps(unit, sort_keys=True).encode()).hexdigest()
 
 
-def _inline_unit(name, cpp_sources=None, cuda_sources=None, **options):
+def _inline_unit(
+    name: Any, cpp_sources: Any = None, cuda_sources: Any = None, **options: Any
+) -> dict[str, Any]:
     return unit_of("inline", name, {"cpp": _texts(cpp_sources), "cuda": _texts(cuda_sources)}, options)
 
 
-def _files_unit(name, sources, **options):
+def _files_unit(name: Any, sources: Any, **options: Any) -> dict[str, Any]:
     texts = {}
     for path in _texts(sources):
         with open(path, encoding="utf-8") as stream:
@@ -57,32 +62,32 @@ def _files_unit(name, sources, **options):
 class _Anything:
     """Stands for a module that was recorded, not built: any attribute is a function that does nothing."""
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return lambda *args, **kwargs: None
 
 
-def record(units):
+def record(units: list[dict[str, Any]]) -> None:
     """From now on builds are only noted down in `units`."""
 
-    def inline(name, *args, **kwargs):
+    def inline(name: Any, *args: Any, **kwargs: Any) -> Any:
         units.append(_inline_unit(name, *args, **kwargs))
         return _Anything()
 
-    def files(name, sources, *args, **kwargs):
+    def files(name: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
         units.append(_files_unit(name, sources, **kwargs))
         return _Anything()
 
     cpp_extension.load_inline, cpp_extension.load = inline, files
 
 
-def _ready(folder, unit):
+def _ready(folder: str, unit: dict[str, Any]) -> str | None:
     path = os.path.join(folder, unit_hash(unit), unit["name"] + ".so")
     return path if os.path.exists(path) else None
 
 
-def _import(name, path, is_python_module=True):
+def _import(name: str, path: str, is_python_module: bool = True) -> Any:
     if not is_python_module:
         import torch
 
@@ -90,23 +95,25 @@ def _import(name, path, is_python_module=True):
         return path
     loader = importlib.machinery.ExtensionFileLoader(name, path)
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    if spec is None:
+        raise ImportError(f"cannot import {path}")
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
     sys.modules.setdefault(name, module)
     return module
 
 
-def use_ready(folder):
+def use_ready(folder: str) -> None:
     """From now on a build whose library lies in `folder` is only loaded; others are built late."""
 
-    def inline(name, *args, **kwargs):
+    def inline(name: Any, *args: Any, **kwargs: Any) -> Any:
         path = _ready(folder, _inline_unit(name, *args, **kwargs))
         if path:
             return _import(name, path, kwargs.get("is_python_module", True))
         LATE.append(str(name))
         return _load_inline(name, *args, **kwargs)
 
-    def files(name, sources, *args, **kwargs):
+    def files(name: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
         path = _ready(folder, _files_unit(name, sources, **kwargs))
         if path:
             return _import(name, path, kwargs.get("is_python_module", True))

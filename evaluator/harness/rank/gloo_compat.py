@@ -4,6 +4,10 @@ NCCL takes a stacked output of `all_gather_into_tensor` (any shape of the right 
 unequal sizes in `all_gather`; gloo takes neither. The results are those of NCCL.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import torch
 import torch.distributed as dist
 
@@ -11,7 +15,9 @@ _gather_flat = dist.all_gather_into_tensor
 _gather_list = dist.all_gather
 
 
-def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
+def all_gather_into_tensor(
+    output_tensor: torch.Tensor, input_tensor: torch.Tensor, group: Any = None, async_op: bool = False
+) -> Any:
     """As torch's, for any output shape with `world size × input` elements."""
     same_layout = output_tensor.is_contiguous() and input_tensor.is_contiguous()
     if not same_layout or output_tensor.numel() != input_tensor.numel() * dist.get_world_size(group):
@@ -19,7 +25,9 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
     return _gather_flat(output_tensor.view(-1), input_tensor.reshape(-1), group, async_op)
 
 
-def all_gather(tensor_list, tensor, group=None, async_op=False):
+def all_gather(
+    tensor_list: list[torch.Tensor], tensor: torch.Tensor, group: Any = None, async_op: bool = False
+) -> Any:
     """As torch's, also for tensors whose sizes differ between ranks (padded to the largest)."""
     sizes = [item.numel() for item in tensor_list]
     if len(set(sizes)) <= 1:
@@ -37,18 +45,19 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
 class _Done:
     """A finished work handle."""
 
-    def wait(self, timeout=None):
+    def wait(self, timeout: Any = None) -> bool:
         return True
 
-    def is_completed(self):
+    def is_completed(self) -> bool:
         return True
 
 
-def install():
+def install() -> None:
     """Put both forms in place of torch's, everywhere they are looked up."""
     from torch.distributed import distributed_c10d
 
-    for module in (dist, distributed_c10d):
+    modules: tuple[Any, ...] = (dist, distributed_c10d)
+    for module in modules:
         module.all_gather_into_tensor = all_gather_into_tensor
         module.all_gather = all_gather
         module._all_gather_base = all_gather_into_tensor

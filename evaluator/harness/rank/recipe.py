@@ -9,10 +9,15 @@ Runs beside the submission: it trusts nobody and nobody trusts it. Node forms (s
 {"m": [factory, {name: node}]}                                  made by a factory
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 
-def linear(weight, bias=None):
+def linear(weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.nn.Linear:
     """An `nn.Linear` that holds exactly these tensors as parameters."""
     module = torch.nn.Linear(
         weight.shape[1], weight.shape[0], bias=bias is not None, device="meta", dtype=weight.dtype
@@ -23,14 +28,16 @@ def linear(weight, bias=None):
     return module
 
 
-def sparse_coo(indices, values, size, coalesced=False):
+def sparse_coo(
+    indices: torch.Tensor, values: torch.Tensor, size: list[int], coalesced: bool = False
+) -> torch.Tensor:
     """A sparse COO tensor; `size` is a list of ints."""
     return torch.sparse_coo_tensor(
         indices, values, tuple(size), is_coalesced=coalesced, check_invariants=False
     )
 
 
-BUILT_IN = {
+BUILT_IN: dict[str, Callable[..., Any]] = {
     "linear": linear,
     "size": lambda dims: torch.Size(dims),
     "sparse_coo": sparse_coo,
@@ -38,7 +45,9 @@ BUILT_IN = {
 }
 
 
-def tensor_at(buffer, dtype, shape, strides, offset):
+def tensor_at(
+    buffer: memoryview, dtype: str, shape: list[int], strides: list[int] | None, offset: int
+) -> torch.Tensor:
     """A tensor that lies in `buffer` (a writable memoryview) at byte `offset`; strides in elements."""
     kind = getattr(torch, dtype)
     if strides is None:
@@ -56,12 +65,12 @@ def tensor_at(buffer, dtype, shape, strides, offset):
 class Decoder:
     """Decodes recipes over one slot buffer, with the groups made at start."""
 
-    def __init__(self, buffer, groups, factories=None):
+    def __init__(self, buffer: memoryview, groups: dict[Any, Any], factories: Any = None) -> None:
         self.buffer = buffer
         self.groups = groups
         self.factories = factories
 
-    def decode(self, node):
+    def decode(self, node: dict[str, Any]) -> Any:
         """One argument tree; containers and made objects are new at every call."""
         ((form, body),) = node.items()
         if form == "t":

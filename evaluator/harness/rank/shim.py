@@ -5,6 +5,8 @@ lie in the slot ({"t": "done", "seq", "claim"}). Errors are reported in words. N
 wrong answer right: the supervisor times, compares and decides.
 """
 
+from __future__ import annotations
+
 import faulthandler
 import importlib.util
 import json
@@ -15,6 +17,7 @@ import socket
 import sys
 import time
 import traceback
+from typing import Any
 
 import extensions
 import gloo_compat
@@ -30,7 +33,7 @@ class _Ended(Exception):
     """The supervisor closed the socket: the job is over."""
 
 
-def _describe(error, phase):
+def _describe(error: BaseException, phase: str) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)
     inside = [frame for frame in frames if not frame.filename.startswith(os.path.dirname(__file__))]
     text = "".join(traceback.format_exception(error))
@@ -49,25 +52,27 @@ def _describe(error, phase):
 class Rank:
     """One rank's side of the protocol."""
 
-    def __init__(self, rank, order, control, inputs_fd, outputs_fd):
+    def __init__(
+        self, rank: int, order: dict[str, Any], control: socket.socket, inputs_fd: int, outputs_fd: int
+    ) -> None:
         self.rank, self.order, self.control = rank, order, control
         self.inputs = memoryview(mmap.mmap(inputs_fd, order["inputs_bytes"]))
         self.outputs = memoryview(mmap.mmap(outputs_fd, order["outputs_bytes"]))
         os.close(inputs_fd)
         os.close(outputs_fd)
-        self.recipe = None
-        self.solution = None
-        self.decoder = None
+        self.recipe: list[dict[str, Any]] = []
+        self.solution: Any = None
+        self.decoder = Decoder(self.inputs, {})
 
-    def send(self, message):
+    def send(self, message: dict[str, Any]) -> None:
         self.control.send(json.dumps(message).encode())
 
-    def start(self):
+    def start(self) -> None:
         """Join the process group, make the problem's groups, import the solution."""
         torch.set_num_threads(self.order["threads"])
         gloo_compat.install()
         dist.init_process_group(self.order["backend"])
-        groups = {None: dist.group.WORLD}
+        groups: dict[Any, Any] = {None: dist.group.WORLD}
         for ranks in self.order["groups"]:
             groups[tuple(ranks)] = dist.new_group(ranks)
         folder = self.order["job_folder"]
@@ -80,7 +85,7 @@ class Rank:
         if not callable(self.solution):
             raise AttributeError("the file defines no callable named `solution`")
 
-    def call(self, message):
+    def call(self, message: dict[str, Any]) -> None:
         """One call: rebuild the arguments, run, copy the result into the slot, say so."""
         if message["recipe"] is not None:
             self.recipe = message["recipe"]
@@ -96,16 +101,16 @@ class Rank:
             done["built"] = extensions.LATE
         self.send(done)
 
-    def record(self):
+    def record(self) -> int:
         """Import the file where builds are only noted down, and tell which there were."""
         torch.set_num_threads(1)
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-        units = []
+        units: list[dict[str, Any]] = []
         extensions.record(units)
         note = ""
         try:
             _load(self.order["job_folder"] + "/solution.py", "solution")
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 (whatever the file does, it is only noted)
             note = f"{type(error).__name__}: {error}"[:500]
         data = json.dumps(units).encode()
         if len(data) <= len(self.outputs):
@@ -113,7 +118,7 @@ class Rank:
         self.send({"t": "ready", "note": note, "nbytes": len(data)})
         return 0
 
-    def serve(self):
+    def serve(self) -> int:
         """Take messages until the supervisor is done. Errors of the solution are reported."""
         phase = "import"
         try:
@@ -131,7 +136,7 @@ class Rank:
                     self.send({"t": "done", "seq": message["seq"], "claim": None, "spans": []})
         except _Ended:
             return 0
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 (whatever the file raises is reported)
             self.send(_describe(error, phase))
             traceback.print_exc()
             # The supervisor ends the job; until then peers may still be asked where they wait.
@@ -142,12 +147,12 @@ class Rank:
 class Writer:
     """Copies a returned tree into the output slot and states what it was."""
 
-    def __init__(self, buffer):
+    def __init__(self, buffer: memoryview) -> None:
         self.buffer = buffer
         self.flat = torch.frombuffer(buffer, dtype=torch.uint8)
         self.used = 0
 
-    def tensor(self, tensor):
+    def tensor(self, tensor: torch.Tensor) -> dict[str, Any]:
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
             return {"x": type(tensor).__name__}
         with torch.no_grad():
@@ -166,7 +171,7 @@ class Writer:
                 place.copy_(plain)
             return claim
 
-    def node(self, leaf):
+    def node(self, leaf: Any) -> dict[str, Any]:
         if isinstance(leaf, torch.Tensor):
             return self.tensor(leaf)
         if isinstance(leaf, torch.Size):
@@ -180,15 +185,26 @@ class Writer:
         return {"x": type(leaf).__name__}
 
 
-def _load(path, name):
+def _load(path: str, name: str) -> Any:
     spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot import {path}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
 
-def run(rank, order, control_fd, inputs_fd, outputs_fd, stdout_fd, stderr_fd, stack_fd):
+def run(
+    rank: int,
+    order: dict[str, Any],
+    control_fd: int,
+    inputs_fd: int,
+    outputs_fd: int,
+    stdout_fd: int,
+    stderr_fd: int,
+    stack_fd: int,
+) -> None:
     """Become rank `rank`; never returns."""
     code = 1
     try:
@@ -209,7 +225,7 @@ def run(rank, order, control_fd, inputs_fd, outputs_fd, stdout_fd, stderr_fd, st
         control = socket.socket(fileno=control_fd)
         me = Rank(rank, order, control, inputs_fd, outputs_fd)
         code = me.record() if order.get("record") else me.serve()
-    except BaseException:
+    except BaseException:  # noqa: BLE001 (the last frame of a rank)
         traceback.print_exc()
     finally:
         try:

@@ -6,18 +6,21 @@ descriptors, then reports exits and passes on requests for stack dumps. It holds
 all that it says are claims.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import select
 import signal
 import socket
 import sys
+from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FDS_PER_RANK = 6
 
 
-def _fork_ranks(control, order, descriptors):
+def _fork_ranks(control: socket.socket, order: dict[str, Any], descriptors: list[int]) -> dict[int, int]:
     pids = {}
     for rank in range(order["world_size"]):
         mine = descriptors[rank * FDS_PER_RANK : (rank + 1) * FDS_PER_RANK]
@@ -36,7 +39,7 @@ def _fork_ranks(control, order, descriptors):
     return pids
 
 
-def _report_exits(control, pids):
+def _report_exits(control: socket.socket, pids: dict[int, int]) -> None:
     while pids:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -49,14 +52,15 @@ def _report_exits(control, pids):
             control.send(json.dumps(message).encode())
 
 
-def _serve(control, pids):
+def _serve(control: socket.socket, pids: dict[int, int]) -> None:
     wake, bell = os.pipe()
     os.set_blocking(bell, False)
     signal.set_wakeup_fd(bell)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     _report_exits(control, pids)
     while pids:
-        ready, _, _ = select.select([control, wake], [], [])
+        sources: list[Any] = [control, wake]
+        ready, _, _ = select.select(sources, [], [])
         if wake in ready:
             os.read(wake, 4096)
             _report_exits(control, pids)
@@ -69,7 +73,7 @@ def _serve(control, pids):
                 os.kill(pid, signal.SIGUSR2)
 
 
-def main():
+def main() -> None:
     """Import, wait for the order, fork, report."""
     sys.path.insert(0, HERE)
     control = socket.socket(fileno=int(sys.argv[1]))

@@ -168,15 +168,12 @@ class CappedLog:
             self._ended.notify_all()
 
     def _shut(self) -> None:
-        for key in list(self._selector.get_map().values()):
-            if key.data is not None:
-                while self._read_rest(key.fd, key.data):
-                    pass
-                os.close(key.fd)
-        with self._guard:
-            for handle, _ in self._incoming:
-                os.close(handle)
-            self._incoming.clear()
+        registered = [(key.fd, key.data) for key in self._selector.get_map().values() if key.data is not None]
+        for handle, name in [*registered, *self._incoming]:
+            while self._read_rest(handle, name):
+                pass
+            os.close(handle)
+        self._incoming.clear()
         self._selector.close()
 
     def _read_rest(self, handle: int, name: str) -> bool:

@@ -4,9 +4,10 @@ Argument 1 is JSON: ``hidden`` (paths that must not be there), ``torch`` (whethe
 """
 
 import ctypes
-import importlib.metadata
+import importlib.util
 import json
 import os
+import re
 import socket
 import sys
 
@@ -20,15 +21,17 @@ def status_fields() -> dict[str, str]:
 
 
 def torch_version(import_it: bool) -> str | None:
-    """The version of torch, None when it is not installed."""
+    """The version of torch as torch itself states it, None when it is not installed."""
     if import_it:
         import torch
 
         return str(torch.__version__)
-    try:
-        return importlib.metadata.version("torch")
-    except importlib.metadata.PackageNotFoundError:
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
         return None
+    with open(os.path.join(os.path.dirname(spec.origin), "version.py")) as file:
+        found = re.search(r"^__version__ = ['\"]([^'\"]+)", file.read(), re.MULTILINE)
+    return found[1] if found else None
 
 
 def namespaces_open() -> bool:

@@ -6,7 +6,6 @@ the first job of a worker.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 import subprocess
@@ -21,6 +20,7 @@ from typing import Any
 from . import names, seccomp
 from .box import Sandbox
 from .mounts import USER_UID, VENV_INSIDE, python_inside
+from .probe import torch_version
 from .spawner import SPAWN_ENV
 from .spec import SandboxSpec
 
@@ -65,13 +65,6 @@ def hidden_paths() -> list[str]:
     return [*paths, *fixed, str(names.run_root())]
 
 
-def _torch_outside() -> str | None:
-    try:
-        return importlib.metadata.version("torch")
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
 def judge_facts(facts: Mapping[str, Any], uid: int | None, env: Mapping[str, str]) -> list[str]:
     """What is wrong with the findings of a probe that ran under ``uid`` (None: a plain user's form)."""
     own = USER_UID if uid is None else uid
@@ -83,7 +76,7 @@ def judge_facts(facts: Mapping[str, Any], uid: int | None, env: Mapping[str, str
     checks = {
         f"another Python inside: {facts['python']}": facts["python"] == sys.version,
         f"another prefix inside: {facts['prefix']}": facts["prefix"] == prefix,
-        f"another torch inside: {facts['torch']}": facts["torch"] == _torch_outside(),
+        f"another torch inside: {facts['torch']}": facts["torch"] == torch_version(False),
         f"wrong identity: {facts['uids']}": facts["uids"] == [own],
         # A plain user's own groups show as the overflow group: no power comes with them.
         f"supplementary groups: {facts['groups']}": uid is None or set(facts["groups"]) <= {own},
@@ -128,7 +121,7 @@ def self_check(*, import_torch: bool = False, fresh: bool = False) -> SelfCheck:
     ``import_torch`` loads torch there (1-2 s; otherwise only its installed version is read). The answer is
     kept per process and interpreter; ``fresh`` asks again.
     """
-    key = (import_torch, sys.version, sys.prefix, _torch_outside(), os.geteuid())
+    key = (import_torch, sys.version, sys.prefix, torch_version(False), os.geteuid())
     if fresh or key not in _cache:
         _cache[key] = _run(import_torch)
     return _cache[key]

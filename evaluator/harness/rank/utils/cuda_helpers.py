@@ -1,6 +1,9 @@
 """`compile_cuda_extension`: build one CUDA source that carries its own pybind module block."""
 
+from __future__ import annotations
+
 import os
+from typing import Any
 
 import torch
 from torch.utils.cpp_extension import CUDA_HOME, load_inline
@@ -11,8 +14,12 @@ class BuildNeedsCuda(RuntimeError):
 
 
 def compile_cuda_extension(
-    name, cuda_src, extra_cuda_cflags=None, extra_include_paths=None, extra_ldflags=None
-):
+    name: str,
+    cuda_src: str,
+    extra_cuda_cflags: list[str] | None = None,
+    extra_include_paths: list[str] | None = None,
+    extra_ldflags: list[str] | None = None,
+) -> Any:
     """The loaded module of a CUDA source with `PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)` in it.
 
     Built with -O3 for TORCH_CUDA_ARCH_LIST (9.0 when unset). Ranks of one job share one build.

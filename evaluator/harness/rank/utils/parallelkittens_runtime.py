@@ -5,15 +5,18 @@ local_rank=…, local_world_size=…, multicast=…)`. The headers are found thr
 without them nothing here can work and the error says so.
 """
 
+from __future__ import annotations
+
 import os
+from typing import Any
 
 import torch
 
-_tensors = {}
-_barriers = {}
+_tensors: dict[Any, Any] = {}
+_barriers: dict[Any, Any] = {}
 
 
-def _need_headers():
+def _need_headers() -> None:
     if not os.environ.get("THUNDERKITTENS_ROOT"):
         raise RuntimeError(
             "THUNDERKITTENS_ROOT is not set: this host has no ThunderKittens headers, so "
@@ -21,7 +24,9 @@ def _need_headers():
         )
 
 
-def create_parallel_tensor(ext, shape, dtype=torch.bfloat16, *, multicast=False):
+def create_parallel_tensor(
+    ext: Any, shape: Any, dtype: torch.dtype = torch.bfloat16, *, multicast: bool = False
+) -> Any:
     """A new tensor of this shape on every rank, mapped on all of them."""
     _need_headers()
     return ext.TKParallelTensor(
@@ -33,7 +38,9 @@ def create_parallel_tensor(ext, shape, dtype=torch.bfloat16, *, multicast=False)
     )
 
 
-def get_or_create_parallel_tensor(ext, shape, dtype=torch.bfloat16, *, multicast=False):
+def get_or_create_parallel_tensor(
+    ext: Any, shape: Any, dtype: torch.dtype = torch.bfloat16, *, multicast: bool = False
+) -> Any:
     """As `create_parallel_tensor`, kept by extension, shape, dtype and multicast."""
     key = (id(ext), tuple(shape), dtype, multicast)
     if key not in _tensors:
@@ -41,7 +48,7 @@ def get_or_create_parallel_tensor(ext, shape, dtype=torch.bfloat16, *, multicast
     return _tensors[key]
 
 
-def get_or_create_barrier(ext, *, num_devices):
+def get_or_create_barrier(ext: Any, *, num_devices: int) -> Any:
     """A zeroed multicast tensor of one int per device pair, kept by extension."""
     key = (id(ext), num_devices)
     if key not in _barriers:
