@@ -5,56 +5,152 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('evaluator', '0001_initial'),
-        ('problems', '0001_initial'),
-        ('submissions', '0001_initial'),
+        ("evaluator", "0001_initial"),
+        ("problems", "0001_initial"),
+        ("submissions", "0001_initial"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Score',
+            name="Score",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('size', models.CharField(max_length=16)),
-                ('verdict', models.CharField(max_length=16)),
-                ('code', models.CharField(blank=True, max_length=80)),
-                ('correct', models.BooleanField()),
-                ('protocol', models.CharField(max_length=8)),
-                ('speedup', models.FloatField(blank=True, null=True)),
-                ('speedup_low', models.FloatField(blank=True, null=True)),
-                ('speedup_high', models.FloatField(blank=True, null=True)),
-                ('noise_floor', models.FloatField(help_text='Relative; ratios within it are ties.')),
-                ('solution_ms', models.FloatField(blank=True, null=True)),
-                ('reference_ms', models.FloatField(blank=True, null=True)),
-                ('t_roof_ms', models.FloatField(blank=True, null=True)),
-                ('utilisation', models.FloatField(blank=True, null=True)),
-                ('bound', models.CharField(blank=True, max_length=20)),
-                ('peak_bytes', models.BigIntegerField(blank=True, null=True)),
-                ('reference_peak_bytes', models.BigIntegerField(blank=True, null=True)),
-                ('isolation_grade', models.CharField(max_length=8)),
-                ('input_set', models.CharField(max_length=16)),
-                ('problem_revision', models.CharField(max_length=64)),
-                ('harness_version', models.CharField(blank=True, max_length=40)),
-                ('mechanisms', models.JSONField(blank=True, default=list)),
-                ('flags', models.JSONField(blank=True, default=list)),
-                ('ranked', models.BooleanField(help_text='Measured in a way that may stand on the board.')),
-                ('disqualified_at', models.DateTimeField(blank=True, null=True)),
-                ('created_at', models.DateTimeField()),
-                ('attempt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='scores', to='evaluator.attempt')),
-                ('entrant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='scores', to='submissions.entrant')),
-                ('problem', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='scores', to='problems.problem')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='scores', to='submissions.modelrun')),
-                ('submission', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='scores', to='submissions.submission')),
-                ('target', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='scores', to='problems.target')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("size", models.CharField(max_length=16)),
+                ("verdict", models.CharField(max_length=16)),
+                ("code", models.CharField(blank=True, max_length=80)),
+                ("correct", models.BooleanField()),
+                ("protocol", models.CharField(max_length=8)),
+                ("speedup", models.FloatField(blank=True, null=True)),
+                ("speedup_low", models.FloatField(blank=True, null=True)),
+                ("speedup_high", models.FloatField(blank=True, null=True)),
+                ("noise_floor", models.FloatField(help_text="Relative; ratios within it are ties.")),
+                ("solution_ms", models.FloatField(blank=True, null=True)),
+                ("reference_ms", models.FloatField(blank=True, null=True)),
+                ("t_roof_ms", models.FloatField(blank=True, null=True)),
+                ("utilisation", models.FloatField(blank=True, null=True)),
+                ("bound", models.CharField(blank=True, max_length=20)),
+                ("peak_bytes", models.BigIntegerField(blank=True, null=True)),
+                ("reference_peak_bytes", models.BigIntegerField(blank=True, null=True)),
+                ("isolation_grade", models.CharField(max_length=8)),
+                ("input_set", models.CharField(max_length=16)),
+                ("problem_revision", models.CharField(max_length=64)),
+                ("harness_version", models.CharField(blank=True, max_length=40)),
+                ("mechanisms", models.JSONField(blank=True, default=list)),
+                ("flags", models.JSONField(blank=True, default=list)),
+                ("ranked", models.BooleanField(help_text="Measured in a way that may stand on the board.")),
+                ("disqualified_at", models.DateTimeField(blank=True, null=True)),
+                ("created_at", models.DateTimeField()),
+                (
+                    "attempt",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="scores",
+                        to="evaluator.attempt",
+                    ),
+                ),
+                (
+                    "entrant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="scores",
+                        to="submissions.entrant",
+                    ),
+                ),
+                (
+                    "problem",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="scores",
+                        to="problems.problem",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="scores",
+                        to="submissions.modelrun",
+                    ),
+                ),
+                (
+                    "submission",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="scores",
+                        to="submissions.submission",
+                    ),
+                ),
+                (
+                    "target",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="scores",
+                        to="problems.target",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-created_at', '-id'],
-                'indexes': [models.Index(condition=models.Q(('disqualified_at', None), ('ranked', True)), fields=['target', 'problem', 'size', 'entrant', '-speedup'], name='score_problem_board'), models.Index(fields=['run', 'target', 'size'], name='score_of_run')],
-                'constraints': [models.UniqueConstraint(fields=('attempt', 'size'), name='score_one_per_attempt_and_size'), models.CheckConstraint(condition=models.Q(models.Q(('correct', True), ('verdict', 'correct')), models.Q(('correct', False), models.Q(('verdict', 'correct'), _negated=True)), _connector='OR'), name='score_correct_is_its_verdict'), models.CheckConstraint(condition=models.Q(('ranked', False), models.Q(('correct', True), ('protocol', 'paper'), ('speedup__gt', 0), ('speedup__isnull', False)), _connector='OR'), name='score_ranked_is_correct_timed_and_full'), models.CheckConstraint(condition=models.Q(('ranked', False), models.Q(('speedup_high__gte', models.F('speedup')), ('speedup_high__isnull', False), ('speedup_low__gt', 0), ('speedup_low__isnull', False), ('speedup_low__lte', models.F('speedup'))), _connector='OR'), name='score_ranked_interval_holds_the_speedup'), models.CheckConstraint(condition=models.Q(('isolation_grade__in', ('full', 'partial', 'none'))), name='score_grade_known')],
+                "ordering": ["-created_at", "-id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("disqualified_at", None), ("ranked", True)),
+                        fields=["target", "problem", "size", "entrant", "-speedup"],
+                        name="score_problem_board",
+                    ),
+                    models.Index(fields=["run", "target", "size"], name="score_of_run"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("attempt", "size"), name="score_one_per_attempt_and_size"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("correct", True), ("verdict", "correct")),
+                            models.Q(("correct", False), models.Q(("verdict", "correct"), _negated=True)),
+                            _connector="OR",
+                        ),
+                        name="score_correct_is_its_verdict",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("ranked", False),
+                            models.Q(
+                                ("correct", True),
+                                ("protocol", "paper"),
+                                ("speedup__gt", 0),
+                                ("speedup__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="score_ranked_is_correct_timed_and_full",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("ranked", False),
+                            models.Q(
+                                ("speedup_high__gte", models.F("speedup")),
+                                ("speedup_high__isnull", False),
+                                ("speedup_low__gt", 0),
+                                ("speedup_low__isnull", False),
+                                ("speedup_low__lte", models.F("speedup")),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="score_ranked_interval_holds_the_speedup",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("isolation_grade__in", ("full", "partial", "none"))),
+                        name="score_grade_known",
+                    ),
+                ],
             },
         ),
     ]
