@@ -12,7 +12,7 @@ from problems.leaves import Answer, tensors
 from problems.registry import Problem
 
 KEEP_BYTES = 256 << 20
-SPARE_BYTES = 1 << 20
+SPARE_BYTES = 1 << 14
 
 
 @dataclass

@@ -21,6 +21,7 @@ from problems.registry import Problem
 
 TRIALS = 5
 HANDSHAKES = 11
+BLOCK_WARMUP, BLOCK_CALLS = 5, 15
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class Timing:
     handshakes: list[float] = field(default_factory=list)
     outside_minus_ranks: list[float] = field(default_factory=list)
     warmup: int = 0
+    before: float | None = None
+    after: float | None = None
 
     @property
     def handshake(self) -> float:
@@ -91,11 +94,11 @@ class Session:
         problem: Problem,
         cases: Cases,
         reference: Job,
-        submission: Job,
         should_stop: Callable[[], bool] | None,
     ) -> None:
         self.problem, self.cases = problem, cases
-        self.reference, self.submission = reference, submission
+        self.reference = reference
+        self.submission: Job | None = None
         self._should_stop = should_stop
         deadlines = reference.target.data["deadlines"]
         self.first_limit, self.limit = float(deadlines["first_call_s"]), float(deadlines["call_s"])
@@ -121,6 +124,8 @@ class Session:
     def run_submission(self, call: Call, limit: float) -> Turn:
         """A turn of the submission. Raises Verdicted when it can't be accepted whatever it computed."""
         self.stop_if_asked()
+        if self.submission is None:
+            raise JudgeFault("the submission's job was not started")
         try:
             turn = self.submission.call(call.packed, limit, "call")
         except JobFailed as failure:
@@ -188,6 +193,16 @@ class Session:
     def measure_handshake(self) -> None:
         """What a turn costs in which nothing is done; the reference's job is the one we can believe."""
         self.timing.handshakes = [self.reference.handshake() for _ in range(HANDSHAKES)]
+
+    def reference_block(self) -> float:
+        """Seconds per call of the reference with no other job on the host: median of a block."""
+        times = []
+        for index in range(BLOCK_WARMUP + BLOCK_CALLS):
+            turn = self.run_reference(self.cases.call(self.next_call + index))
+            if index >= BLOCK_WARMUP:
+                times.append(self._net(turn))
+        self.next_call += BLOCK_WARMUP + BLOCK_CALLS
+        return median(times)
 
     def run_pair(self, size: int, number: int) -> None:
         """One pair of blocks on the same calls, in random order; compared after both."""

@@ -34,11 +34,14 @@ class Facts:
     session: Session | None
     stacks: dict[int, str]
     log: dict[str, str]
-    memory: list[int | None]
+    memory: dict[str, int | None]
     built: Built
     durations: dict[str, float]
     seed: int
     files: dict[str, bytes]
+    rounds: int
+    steady: bool
+    noise_floor: float
 
 
 @cache
@@ -79,6 +82,10 @@ def _timing(facts: Facts) -> dict[str, Any] | None:
         "warmup": timing.warmup,
         "handshake_ms": 1e3 * timing.handshake,
         "outside_minus_ranks_ms": 1e3 * median(gaps) if gaps else None,
+        "before_ms": None if timing.before is None else 1e3 * timing.before,
+        "after_ms": None if timing.after is None else 1e3 * timing.after,
+        "noise_floor": facts.noise_floor,
+        "rounds": facts.rounds,
         "samples": [[1e3 * a, 1e3 * b] for a, b in timing.pairs],
         "raw_reference_ms": [1e3 * t for t in timing.reference_calls],
         "raw_solution_ms": [1e3 * t for t in timing.solution_calls],
@@ -115,6 +122,8 @@ def _flags(facts: Facts) -> list[str]:
         flags.append("below_resolution")
     if facts.session is not None and facts.session.built_late:
         flags.append("built_late")
+    if not facts.steady:
+        flags.append("noisy")
     if facts.protocol != "paper":
         flags.append("unranked_protocol")
     return flags
@@ -124,7 +133,7 @@ def build(facts: Facts) -> dict[str, Any]:
     """The result as plain JSON types."""
     timing = _timing(facts)
     problem, found = facts.problem, facts.verdict
-    reference_peak, peak, *_ = [*facts.memory, None, None]
+    peak, reference_peak = facts.memory.get("submission"), facts.memory.get("reference")
     return {
         "schema": RESULT_SCHEMA,
         "harness_version": PROTOCOL_VERSION,

@@ -108,13 +108,16 @@ class Sandbox:
 
     def freeze(self) -> float:
         """Stop every process of the job; seconds it took. Idempotent. FreezeFailed after 5 s."""
-        assert self._freezer is not None
-        return self._freezer.freeze()
+        return self._live_freezer().freeze()
 
     def thaw(self) -> float:
         """Let the job go on; seconds it took. Idempotent."""
-        assert self._freezer is not None
-        return self._freezer.thaw()
+        return self._live_freezer().thaw()
+
+    def _live_freezer(self) -> Freezer:
+        if self._freezer is None:
+            raise SandboxError("the sandbox is not running")
+        return self._freezer
 
     def pids(self) -> list[int]:
         """Host pids of the job's processes, bubblewrap's own two included."""
@@ -122,6 +125,8 @@ class Sandbox:
             return []
         if self._group.folders():
             return self._group.pids()
+        if self._process.poll() is not None:
+            return []
         return descendants(self._process.pid)
 
     def alive(self) -> bool:

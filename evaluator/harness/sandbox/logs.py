@@ -170,21 +170,11 @@ class CappedLog:
     def _shut(self) -> None:
         registered = [(key.fd, key.data) for key in self._selector.get_map().values() if key.data is not None]
         for handle, name in [*registered, *self._incoming]:
-            while self._read_rest(handle, name):
-                pass
+            # Once: it takes a full pipe, and a writer that still lives must not keep us here.
+            self._read(handle, name)
             os.close(handle)
         self._incoming.clear()
         self._selector.close()
-
-    def _read_rest(self, handle: int, name: str) -> bool:
-        try:
-            chunk = os.read(handle, _CHUNK)
-        except OSError:
-            return False
-        with self._guard:
-            self._streams[name].add(chunk)
-        # A writer that still lives must not keep us here: one full pipe is the most that was waiting.
-        return 0 < len(chunk) < _CHUNK
 
     def wait(self, limit_s: float) -> bool:
         """Wait until every stream has ended; False when some has not after ``limit_s``."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .spec import SandboxSpec
 
+CHECKOUT = Path(__file__).resolve().parents[3]
 VENV_INSIDE = "/opt/pkb/venv"
 HOSTNAME = "rank"
 USER_UID = 1000
@@ -49,14 +50,18 @@ def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
+def _is_shown_by_usr(path: str) -> bool:
+    return _is_below(path, "/usr") and not _is_below(path, str(CHECKOUT))
+
+
 def _interpreter_binds() -> Iterator[tuple[str, str]]:
     """The base installation at its own path, the virtual environment at a fixed one."""
     base = sys.base_prefix
-    if not _is_below(base, "/usr"):
+    if not _is_shown_by_usr(base):
         yield base, base
     # A distribution may keep the real binary outside its prefix.
     binary = os.path.realpath(sys.executable)
-    if not _is_below(binary, base) and not _is_below(binary, "/usr"):
+    if not _is_below(binary, base) and not _is_shown_by_usr(binary):
         yield binary, binary
     if sys.prefix != base:
         yield sys.prefix, VENV_INSIDE
@@ -110,14 +115,20 @@ def _hide_compilers(tree: _Tree) -> None:
     for folder in _COMPILER_FOLDERS:
         real = os.path.realpath(folder)
         if os.path.isdir(real):
-            tree.options += ["--perms", "0755", "--size", "4096", "--tmpfs", real, "--remount-ro", real]
+            _hide(tree, real)
     for binary in _compiler_binaries():
         if not any(_is_below(binary, os.path.realpath(folder)) for folder in _COMPILER_FOLDERS):
             tree.options += ["--ro-bind", "/dev/null", binary]
 
 
-def _system(tree: _Tree) -> None:
+def _hide(tree: _Tree, folder: str) -> None:
+    tree.options += ["--perms", "0755", "--size", "4096", "--tmpfs", folder, "--remount-ro", folder]
+
+
+def _system(tree: _Tree, checkout: Path = CHECKOUT) -> None:
     tree.options += ["--ro-bind", "/usr", "/usr"]
+    if _is_below(str(checkout), "/usr"):  # as in many a container: /usr/src/app
+        _hide(tree, str(checkout))
     for path in _MERGED:
         if os.path.islink(path):
             tree.options += ["--symlink", os.readlink(path), path]

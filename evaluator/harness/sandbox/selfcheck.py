@@ -19,7 +19,7 @@ from typing import Any
 
 from . import names, seccomp
 from .box import Sandbox
-from .mounts import USER_UID, VENV_INSIDE, python_inside
+from .mounts import CHECKOUT, USER_UID, VENV_INSIDE, python_inside
 from .probe import torch_version
 from .spawner import SPAWN_ENV
 from .spec import SandboxSpec
@@ -45,8 +45,7 @@ class SelfCheck:
 
 def hidden_paths() -> list[str]:
     """Host paths that a job must not be able to read: the checkout, homes, secrets, sockets, cgroups."""
-    checkout = Path(__file__).resolve().parents[3]
-    paths = [str(checkout / name) for name in ("manage.py", ".git", "evaluator", "portal", "var")]
+    paths = [str(CHECKOUT / name) for name in ("manage.py", ".git", "evaluator", "portal", "var")]
     home = Path.home()
     with suppress(OSError):
         entries = [entry for entry in home.iterdir() if not Path(sys.base_prefix).is_relative_to(entry)]

@@ -33,6 +33,18 @@ def uids_in_use() -> set[int]:
     return found
 
 
+def _lock_folder() -> Path:
+    """One folder for the whole machine, whatever PKB_RUN_DIR says, since the uids are the machine's."""
+    for folder in (Path("/run/pkb/uids"), run_root() / "uids"):
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK):
+            return folder
+    raise SpawnFailed("no folder for the locks of uids: /run/pkb and PKB_RUN_DIR cannot be written")
+
+
 class UidLease:
     """One uid, held until ``release``; the kernel frees it when the supervisor dies."""
 
@@ -42,8 +54,7 @@ class UidLease:
         The lock alone is not enough: a job of a dead supervisor may still be there for a moment, so a uid
         that a living process has is skipped.
         """
-        folder = run_root() / "uids"
-        folder.mkdir(mode=0o700, exist_ok=True)
+        folder = _lock_folder()
         busy = uids_in_use()
         for uid in uid_range():
             if uid in busy:

@@ -1,0 +1,231 @@
+"""One score: builds, jobs, stages, and what happened, up to the result."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol
+
+from evaluator.harness import protocol, result, verdict
+from evaluator.harness.builds import Builder, BuildFailed, Built
+from evaluator.harness.cases import Cases, slot_sizes
+from evaluator.harness.errors import JudgeFault, Stopped
+from evaluator.harness.job import Job, JobFailed
+from evaluator.harness.warm import Template
+from problems.registry import Problem, Target
+
+Stage = Callable[[str, dict[str, Any]], None]
+BUILD_WORDS = (b"cpp_extension", b"cuda_helpers", b"load_inline")
+ROUNDS = 3
+STEADY = 0.10
+
+
+class Bench(Protocol):
+    """What a run needs from the judge: the target, templates, a builder."""
+
+    target: Target
+    builder: Builder
+
+    @property
+    def grade(self) -> str: ...
+
+    def take(self) -> Template: ...
+
+    def refill(self) -> None: ...
+
+
+class Run:
+    """One score of one file on one problem, size and protocol."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        problem: Problem,
+        size: str,
+        protocol_name: str,
+        files: dict[str, bytes],
+        *,
+        on_stage: Stage | None,
+        should_stop: Callable[[], bool] | None,
+        seed: int | None,
+        noise_floor: float,
+    ) -> None:
+        self.bench, self.problem, self.size = bench, problem, size
+        self.protocol_name, self.files = protocol_name, files
+        self.noise_floor = noise_floor
+        self.durations: dict[str, float] = {}
+        self.jobs: list[Job] = []
+        self.session: protocol.Session | None = None
+        self.built = Built()
+        self.rounds = 0
+        self.steady = True
+        self._seed = seed
+        self._on_stage, self._should_stop = on_stage, should_stop
+        self._stage: tuple[str, float] | None = None
+        self._stacks: dict[int, str] = {}
+        self._new_cases()
+
+    def _new_cases(self) -> None:
+        self.cases = Cases(self.problem, self.size, self.bench.target.ranks, self._seed)
+
+    def stage(self, name: str, **detail: Any) -> None:
+        """Tell the caller and close the previous stage's clock."""
+        now = time.perf_counter()
+        if self._stage is not None:
+            before, since = self._stage
+            self.durations[before] = self.durations.get(before, 0.0) + now - since
+        self._stage = (name, now)
+        if self._on_stage is not None:
+            self._on_stage(name, detail)
+
+    def score(self) -> dict[str, Any]:
+        """Run all stages; whatever the submission does ends in a verdict."""
+        try:
+            self._rounds()
+            found = verdict.correct()
+        except protocol.Verdicted as known:
+            found = known.found
+        except InterruptedError as error:
+            raise Stopped from error
+        self.stage("reporting")
+        return self._report(found)
+
+    def _rounds(self) -> None:
+        """Measure; again on a fresh start, at most twice, when the host was not steady meanwhile."""
+        own = self.problem.folder / "factories.py"
+        extra = {"factories.py": own.read_bytes()} if own.exists() else {}
+        libraries = self._build(extra)
+        for number in range(ROUNDS):
+            self.rounds = number + 1
+            if number:
+                self._seed = None
+                self._new_cases()
+            self._round(extra, libraries)
+            if self.steady:
+                return
+            if number + 1 < ROUNDS:
+                self._close_jobs()
+                self.bench.refill()
+
+    def _build(self, extra: dict[str, bytes]) -> dict[str, bytes]:
+        """Compile what the file builds at import, before anything runs: name → library bytes."""
+        source = self.files["solution.py"]
+        if self.bench.grade == "none" or not any(word in source for word in BUILD_WORDS):
+            return {}
+        self.stage("building")
+        deadlines = self.bench.target.data["deadlines"]
+        files = {**self.files, **extra}
+        recorder = Job(self.bench.take(), self.problem, "recorder", files, 0, 4 << 20, record=True)
+        self.bench.refill()
+        try:
+            units = recorder.recorded_units(float(deadlines["first_call_s"]))
+        except JobFailed:
+            return {}  # a failure to record is no verdict; the ranks will say what is wrong
+        finally:
+            recorder.close()
+        try:
+            libraries, self.built = self.bench.builder.build(
+                units, float(deadlines["build_s"]), self._should_stop
+            )
+        except BuildFailed as failure:
+            text = source.decode(errors="replace")
+            raise protocol.Verdicted(verdict.from_build(failure, text)) from failure
+        return {name: path.read_bytes() for name, path in libraries.items()}
+
+    def _round(self, extra: dict[str, bytes], libraries: dict[str, bytes]) -> None:
+        """Both jobs on fresh templates, correctness, and where asked for the timed part."""
+        self.stage("starting")
+        trials = [self.cases.answers(n) for n in range(protocol.TRIALS)]
+        sizes = slot_sizes(self.cases, protocol.TRIALS, trials)
+        text = (self.problem.folder / "reference.py").read_bytes()
+        reference = self._job("reference", {"solution.py": text, **extra}, sizes)
+        limit = float(self.bench.target.data["deadlines"]["import_s"])
+        paper = self.protocol_name == "paper"
+        if not paper:
+            submission = self._job("submission", {**self.files, **extra, **libraries}, sizes)
+        try:
+            reference.start(limit)
+        except JobFailed as failure:
+            told = verdict.from_failure(failure).message
+            raise JudgeFault(f"the reference did not start: {told}") from failure
+        session = protocol.Session(self.problem, self.cases, reference, self._should_stop)
+        session.measure_handshake()
+        if paper:
+            # Alone on the host: the submission's job does not exist yet.
+            session.timing.before = session.reference_block()
+            submission = self._job("submission", {**self.files, **extra, **libraries}, sizes)
+        try:
+            submission.start(limit, self._should_stop)
+        except JobFailed as failure:
+            self._stacks = failure.stacks
+            raise protocol.Verdicted(verdict.from_failure(failure)) from failure
+        session.submission = submission
+        self.session = session
+        self._measure(session)
+
+    def _measure(self, session: protocol.Session) -> None:
+        """Correctness, then (unless `check`) warm-up and paired blocks."""
+        self.stage("correctness")
+        session.run_trials()
+        call = self.cases.call(protocol.TRIALS - 1)
+        t_reference = max(1e-5, session.run_reference(call).seconds)
+        plan = protocol.plan(self.protocol_name, t_reference, random.SystemRandom())
+        if not plan.timed:
+            return
+        self.stage("warmup", calls=plan.warmup)
+        session.warm_up(plan.warmup)
+        self.stage("timing", pairs=plan.pairs)
+        for number in range(plan.pairs):
+            session.run_pair(plan.block, number)
+        if session.timing.before is not None and session.submission is not None:
+            session.submission.close()
+            session.timing.after = session.reference_block()
+            drift = abs(session.timing.after / session.timing.before - 1.0)
+            self.steady = drift <= max(self.noise_floor, STEADY)
+
+    def _job(self, role: str, files: dict[str, bytes], sizes: tuple[int, int]) -> Job:
+        job = Job(self.bench.take(), self.problem, role, files, *sizes)
+        self.jobs.append(job)
+        return job
+
+    def _report(self, found: verdict.Verdict) -> dict[str, Any]:
+        memory = {job.role: job.peak_bytes() for job in self.jobs}
+        text: dict[str, str] = {}
+        for job in self.jobs:
+            if job.role == "submission":
+                job.close()
+                streams = job.log.result()
+                text = {name: stream.text for name, stream in streams.items() if stream.text.strip()}
+        self.stage("done")
+        facts = result.Facts(
+            problem=self.problem,
+            target=self.bench.target,
+            size=self.size,
+            protocol=self.protocol_name,
+            grade=self.bench.grade,
+            verdict=found,
+            session=self.session,
+            stacks=self.session.stacks if self.session and self.session.stacks else self._stacks,
+            log=text,
+            memory=memory,
+            built=self.built,
+            durations=self.durations,
+            seed=self.cases.seed,
+            files=self.files,
+            rounds=self.rounds,
+            steady=self.steady,
+            noise_floor=self.noise_floor,
+        )
+        return result.build(facts)
+
+    def _close_jobs(self) -> None:
+        for job in self.jobs:
+            with suppress(OSError):
+                job.close()
+        self.jobs.clear()
+
+    def close(self) -> None:
+        """Nothing of the run survives it."""
+        self._close_jobs()
