@@ -7,6 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from problems import models, registry, roofline
+from problems.compare import Tolerance
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,14 @@ def _output(output: registry.Output) -> dict[str, Any]:
         "description": output.description,
         "checked_by": output.checked_by,
         "may_alias": list(output.may_alias),
-        "tolerance": {key: value for key, value in asdict(output.tolerance).items() if value},
+        "tolerance": _tolerance(output.tolerance),
     }
+
+
+def _tolerance(tolerance: Tolerance) -> dict[str, Any]:
+    """Return what differs from an exact comparison."""
+    usual = {**asdict(Tolerance()), "exact": tolerance.exact}  # exact is what an empty table means
+    return {key: value for key, value in asdict(tolerance).items() if value != usual[key]}
 
 
 def _phase(phase: roofline.Phase) -> dict[str, Any]:

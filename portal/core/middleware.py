@@ -4,8 +4,10 @@ import re
 import uuid
 from collections.abc import Callable
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
+from portal.core import problem_json
 from portal.core.request_id import request_id
 
 _ACCEPTABLE = re.compile(r"[A-Za-z0-9-]{8,64}")
@@ -27,3 +29,18 @@ class RequestIdMiddleware:
             request_id.reset(token)
         response["X-Request-Id"] = name
         return response
+
+
+class BodyLimitMiddleware:
+    """Refuse a body that says it is too large before anything reads or stores it."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if length.isascii() and length.isdigit() and int(length) > settings.REQUEST_MAX_BYTES:
+            return problem_json.response(
+                request, 413, "request.too_large", f"At most {settings.REQUEST_MAX_BYTES:,} bytes are taken."
+            )
+        return self.get_response(request)

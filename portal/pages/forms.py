@@ -29,8 +29,10 @@ class SubmitForm(forms.Form):
         (Mode.CHECK.value, "Check"),
     )
 
-    problem = _Problems(queryset=Problem.objects.none(), to_field_name="slug")
-    target = _Targets(queryset=Target.objects.none(), to_field_name="slug")
+    problem = _Problems(
+        queryset=Problem.objects.none(), to_field_name="slug", empty_label="choose a problem"
+    )
+    target = _Targets(queryset=Target.objects.none(), to_field_name="slug", empty_label="choose a target")
     file = forms.FileField(required=False, allow_empty_file=True)
     source = forms.CharField(
         required=False,

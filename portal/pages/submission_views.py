@@ -94,7 +94,7 @@ def _initial(request: HttpRequest) -> dict[str, Any]:
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_run(request: HttpRequest) -> HttpResponse:
     """Make a run for a model or team."""
-    form = RunForm(request.POST or None)
+    form = RunForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:
             run = create_run(by=request.user, **form.cleaned_data)

@@ -14,10 +14,21 @@ from portal.core.request_id import request_id
 from portal.pages import documents
 from portal.submissions.models import Submission
 from portal.submissions.states import State
+from problems.highlight import render as render_code
 from problems.models import Problem
 from problems.views import problem_context
 
 LATEST = 8
+EXAMPLE = '''\
+import torch
+import torch.distributed as dist
+
+
+def solution(tensor: torch.Tensor) -> torch.Tensor:
+    out = tensor.clone()
+    dist.all_reduce(out)
+    return out
+'''
 
 
 def home(request: HttpRequest) -> HttpResponse:
@@ -27,7 +38,7 @@ def home(request: HttpRequest) -> HttpResponse:
         .with_names()
         .order_by("-finished_at")[:LATEST]
     )
-    context = {"latest": latest, "problem_count": Problem.objects.active().count()}
+    context = {"latest": latest, "example": render_code(EXAMPLE), "problem_count": Problem.objects.active().count()}
     return render(request, "pages/home.html", context)
 
 

@@ -52,6 +52,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "portal.core.middleware.RequestIdMiddleware",
+    "portal.core.middleware.BodyLimitMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -163,7 +164,7 @@ PKB_JUDGE = env.str("PKB_JUDGE", default="evaluator.harness.judge.Judge")
 SUBMIT_MAX_BYTES = 1024 * 1024
 SUBMIT_MAX_QUEUED = env.int("PKB_MAX_QUEUED", default=20)
 SUBMIT_MAX_PER_HOUR = env.int("PKB_MAX_PER_HOUR", default=120)
-RUN_UPLOAD_MAX_BYTES = 16 * 1024 * 1024
+REQUEST_MAX_BYTES = 20 * 1024 * 1024  # larger bodies are refused before they are read
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 100
@@ -196,8 +197,8 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticatedOrReadOnly"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": [
-        "rest_framework.parsers.JSONParser",
-        "rest_framework.parsers.MultiPartParser",
+        "portal.core.parsers.JSONParser",
+        "portal.core.parsers.MultiPartParser",
     ],
     "DEFAULT_PAGINATION_CLASS": "portal.core.pagination.CursorPages",
     "PAGE_SIZE": 50,

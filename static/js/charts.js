@@ -1,0 +1,66 @@
+// Draws every <figure data-chart="ID"> from the JSON island ID. Colours in the figures are names such as
+// "@ink" or "@entrant3"; they become the custom properties of the scheme in force, also when it changes.
+
+const plot = window.Plotly;
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+
+/** Value of a custom property, with an optional opacity: "@accent/0.15". */
+function colour(name, style) {
+  const [key, opacity] = name.slice(1).split("/");
+  const value = style.getPropertyValue(`--chart-${key}`).trim() || style.getPropertyValue(`--${key}`).trim();
+  if (!opacity) return value || "#888888";
+  const [r, g, b] = [1, 3, 5].map((at) => parseInt(value.slice(at, at + 2), 16));
+  return `rgba(${r},${g},${b},${opacity})`;
+}
+
+/** A copy of a figure with all colour names replaced. */
+function tinted(value, style) {
+  if (typeof value === "string") return /^@[a-z_0-9]+(\/[0-9.]+)?$/.test(value) ? colour(value, style) : value;
+  if (Array.isArray(value)) return value.map((item) => tinted(item, style));
+  if (value && typeof value === "object")
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, tinted(item, style)]));
+  return value;
+}
+
+function draw(figure) {
+  const island = document.getElementById(figure.dataset.chart);
+  const place = figure.querySelector(".plot");
+  if (!island || !place) return;
+  const { data, layout } = tinted(JSON.parse(island.textContent), getComputedStyle(document.documentElement));
+  const narrow = place.clientWidth < 480;
+  if (narrow) {
+    layout.annotations = [];
+    layout.showlegend = data.filter((trace) => trace.name).length > 1;
+    layout.margin = { ...layout.margin, l: 48, r: 8 };
+  }
+  layout.height = layout.height || (narrow ? 340 : 420);
+  layout.font = { ...layout.font, family: getComputedStyle(document.body).fontFamily };
+  const name = figure.dataset.name || "chart";
+  plot.react(place, data, layout, {
+    responsive: true,
+    displaylogo: false,
+    modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+    modeBarButtonsToAdd: [
+      {
+        name: "svg",
+        title: "Download as SVG",
+        icon: plot.Icons.disk,
+        click: (chart) => plot.downloadImage(chart, { format: "svg", filename: name, width: 1000, height: 560 }),
+      },
+    ],
+    toImageButtonOptions: { format: "png", filename: name, scale: 2 },
+  });
+}
+
+if (plot) {
+  const figures = [...document.querySelectorAll("figure[data-chart]")];
+  const seen = new IntersectionObserver((entries) => {
+    for (const entry of entries.filter((e) => e.isIntersecting)) {
+      seen.unobserve(entry.target);
+      draw(entry.target);
+      entry.target.dataset.drawn = "yes";
+    }
+  }, { rootMargin: "200px" });
+  figures.forEach((figure) => seen.observe(figure));
+  dark.addEventListener("change", () => figures.filter((f) => f.dataset.drawn).forEach(draw));
+}

@@ -1,0 +1,86 @@
+"""Whatever is sent, the answer is never a 500: the API by its own schema, the pages by odd parameters."""
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import schemathesis
+from django.test import Client
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+
+from portal.wsgi import application
+from tests import factories
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("rings")]
+
+
+def test_the_api_never_breaks() -> None:
+    """Every operation of the published schema, with what its schema allows and with what it forbids."""
+    factories.ProblemFactory()
+    factories.TargetFactory()
+    headers = {"Authorization": f"Token {factories.token(factories.UserFactory())}"}
+    schema = schemathesis.openapi.from_wsgi("/api/schema/?format=json", application)
+    operations = [found.ok() for found in schema.get_all_operations()]
+    assert len(operations) >= 15
+
+    def fuzz(operation: Any, mode: GenerationMode) -> None:
+        @given(case=operation.as_strategy(generation_mode=mode))
+        @settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        def check(case: Any) -> None:
+            response = case.call(headers=headers)
+            assert response.status_code < 500, (case.method, case.path, response.text)
+            if response.status_code >= 400:
+                assert response.headers["content-type"][0] == "application/problem+json"
+
+        check()
+
+    for operation in operations:
+        fuzz(operation, GenerationMode.POSITIVE)
+        if operation.body or operation.query or operation.path_parameters:
+            fuzz(operation, GenerationMode.NEGATIVE)
+
+
+PAGES = ("/problems/", "/submissions/", "/submit/", "/accounts/tokens/", "/accounts/login/", "/docs/", "/status/")
+PARAMETERS = ("q", "page", "level", "domain", "collective", "parallelism", "bound", "state", "target", "from", "next", "n")
+
+
+@given(
+    path=st.sampled_from(PAGES),
+    name=st.sampled_from(PARAMETERS),
+    value=st.text(max_size=40) | st.integers().map(str) | st.just("\0") | st.just("9" * 400) | st.floats().map(str),
+)
+@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_pages_take_any_parameter(client: Client, path: str, name: str, value: str) -> None:
+    factories.ProblemFactory()
+    person = factories.UserFactory._meta.model.objects.filter(username="fuzz").first() or factories.UserFactory(
+        username="fuzz"
+    )
+    client.force_login(person)
+    response = client.get(f"{path}?{name}={quote(value.encode('utf-8', 'surrogatepass'))}")
+    assert response.status_code < 500
+    assert response.status_code in (200, 302)
+
+
+@given(tail=st.text(max_size=30))
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_any_path_is_answered(client: Client, tail: str) -> None:
+    for root in ("/", "/problems/", "/submissions/", "/docs/", "/api/v1/", "/api/v1/problems/", "/api/v1/targets/"):
+        response = client.get(root + quote(tail.encode("utf-8", "surrogatepass")))
+        assert response.status_code < 500, root + tail
+
+
+@given(
+    fields=st.dictionaries(
+        st.sampled_from(["problem", "target", "mode", "run", "source", "source_public", "junk"]),
+        st.text(max_size=60) | st.sampled_from(["allreduce", "cpu4", "score", "1", "-1", factories.GOOD]),
+    )
+)
+@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_the_form_takes_anything(client: Client, fields: dict[str, str]) -> None:
+    factories.ProblemFactory()
+    factories.TargetFactory()
+    client.force_login(factories.UserFactory())
+    clean = {k: v.encode("utf-8", "replace").decode() for k, v in fields.items()}
+    assert client.post("/submit/", clean).status_code in (302, 422)

@@ -1,0 +1,303 @@
+"""The door over HTTP."""
+
+import io
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from rest_framework.test import APIClient
+
+from portal.submissions.models import Submission
+from portal.submissions.validation import MAX_BYTES
+from tests import factories
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("rings")]
+URL = "/api/v1/submissions/"
+Client = Callable[..., APIClient]
+
+
+@pytest.fixture(autouse=True)
+def _catalogue() -> None:
+    factories.ProblemFactory()
+    factories.TargetFactory()
+
+
+def upload(text: str | bytes = factories.GOOD, name: str = "solution.py") -> SimpleUploadedFile:
+    return SimpleUploadedFile(name, text if isinstance(text, bytes) else text.encode())
+
+
+def form(**fields: Any) -> dict[str, Any]:
+    return {"file": upload(), "problem": "allreduce", "target": "cpu4", **fields}
+
+
+def demand_problem(response: Any, status: int, code: str, field: str | None = None) -> dict[str, Any]:
+    assert response.status_code == status, response.content
+    assert response["Content-Type"] == "application/problem+json"
+    body = response.json()
+    assert body["status"] == status
+    assert body["code"] == code
+    assert body["detail"]
+    assert body["request_id"] == response["X-Request-Id"]
+    if field is not None:
+        assert [e["field"] for e in body["errors"]] == [field]
+        assert all(e["message"] for e in body["errors"])
+    return body
+
+
+def test_a_file_is_accepted_with_202_and_links(api: Client) -> None:
+    response = api(factories.UserFactory()).post(URL, form())
+    assert response.status_code == 202
+    body = response.json()
+    assert response["Location"] == body["links"]["self"]
+    assert response["RateLimit"].startswith('"submit";r=')
+    assert (body["state"], body["queue_position"], body["poll_after"]) == ("queued", 1, 1.0)
+    assert set(body["links"]) == {"self", "page", "result", "logs", "source", "cancel"}
+
+
+def test_json_with_the_source_as_text_is_accepted(api: Client) -> None:
+    body = {"source": factories.GOOD, "problem": "1", "target": "cpu4", "mode": "quick", "batch": True}
+    response = api(factories.UserFactory()).post(URL, body, format="json")
+    assert response.status_code == 202
+    assert (response.json()["mode"], response.json()["lane"]) == ("quick", "batch")
+
+
+def test_a_zip_is_accepted_and_comes_back_as_it_was_sent(api: Client) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as zf:
+        zf.writestr("solution.py", factories.GOOD)
+        zf.writestr("k.cu", "int x;")
+    client = api(factories.UserFactory())
+    made = client.post(URL, form(file=upload(out.getvalue(), "s.zip"))).json()
+    got = client.get(f"{URL}{made['id']}/source/")
+    assert got.content == out.getvalue()
+    assert got["Content-Disposition"].endswith('.zip"')
+
+
+BAD: dict[str, tuple[dict[str, Any], int, str, str]] = {
+    "not UTF-8": ({"file": b"\xff\xfedef solution(x): pass"}, 422, "source.not_utf8", "file"),
+    "NUL": ({"file": b"def solution(x): pass\0"}, 422, "source.nul", "file"),
+    "over 1 MiB": ({"file": b"#" * (MAX_BYTES + 1)}, 413, "source.too_large", "file"),
+    "empty": ({"file": b""}, 422, "file.empty", "file"),
+    "no solution": ({"file": b"def solve(x): pass"}, 422, "source.no_solution", "file"),
+    "syntax": ({"file": b"def solution(x)\n  pass"}, 422, "source.syntax_error", "file"),
+    "arity": ({"file": b"def solution(): pass"}, 422, "source.arity", "file"),
+    "broken zip": ({"file": b"PK\x03\x04..."}, 422, "zip.broken", "file"),
+    "no file": ({"file": None}, 422, "file.one_source", "file"),
+    "file and source": ({"source": factories.GOOD}, 422, "file.one_source", "file"),
+    "no problem": ({"problem": None}, 422, "problem.required", "problem"),
+    "unknown problem": ({"problem": "quantum"}, 422, "problem.unknown", "problem"),
+    "unknown target": ({"target": "tpu"}, 422, "target.unknown", "target"),
+    "unknown mode": ({"mode": "turbo"}, 422, "mode.invalid_choice", "mode"),
+    "unknown size": ({"mode": "quick", "size": "huge"}, 422, "size.unknown", "size"),
+    "run is no number": ({"run": "mine"}, 422, "run.invalid", "run"),
+    "unknown run": ({"run": "77"}, 422, "run.unknown", "run"),
+    "huge run": ({"run": "9" * 30}, 422, "run.max_value", "run"),
+    "negative sample": ({"sample": "-1"}, 422, "sample.min_value", "sample"),
+    "parent is no id": ({"parent": "x"}, 422, "parent.invalid", "parent"),
+    "NUL in a field": ({"problem": "a\0b"}, 422, "problem.null_characters_not_allowed", "problem"),
+}
+
+
+@pytest.mark.parametrize(("change", "status", "code", "field"), BAD.values(), ids=BAD)
+def test_bad_input_is_named_and_leaves_nothing(
+    api: Client, change: dict[str, Any], status: int, code: str, field: str
+) -> None:
+    fields = {k: v for k, v in form(**change).items() if v is not None}
+    if isinstance(fields.get("file"), bytes):
+        fields["file"] = upload(fields["file"])
+    response = api(factories.UserFactory()).post(URL, fields)
+    demand_problem(response, status, code, field)
+    assert not Submission.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"{", 400, "parse_error"),
+        (b"[]", 400, "parse_error"),
+        (b"null", 400, "parse_error"),
+        (b'"text"', 400, "parse_error"),
+        (b'{"problem": {"a": 1}}', 422, "invalid"),
+        (b"\xff", 400, "parse_error"),
+        (b'{"source": "\\ud800", "problem": "a", "target": "b"}', 422, "source.surrogate_characters_not_allowed"),
+        (b"[" * 100_000, 400, "parse_error"),
+    ],
+)
+def test_bodies_that_are_no_request_are_refused(api: Client, body: bytes, status: int, code: str) -> None:
+    response = api(factories.UserFactory()).post(URL, body, content_type="application/json")
+    demand_problem(response, status, code)
+
+
+def test_other_media_types_are_415(api: Client) -> None:
+    response = api(factories.UserFactory()).post(URL, b"x", content_type="text/plain")
+    demand_problem(response, 415, "unsupported_media_type")
+
+
+def test_broken_multipart_bodies_are_refused(api: Client) -> None:
+    client = api(factories.UserFactory())
+    cases = [(b"--x\r\nnonsense", "; boundary=x"), (b"", ""), (b"--x", ""), (b"x", '; boundary="'), (b"x", "; boundary=é")]
+    for body, parameters in cases:
+        response = client.post(URL, body, content_type="multipart/form-data" + parameters)
+        assert response.status_code in (400, 422), (body, parameters)
+
+
+@pytest.mark.parametrize(
+    "header", ["", "Token", "Token x y", "Token nonsense", "Token é".encode("latin-1").decode("latin-1"), "Bearer x"]
+)
+def test_without_a_good_token_nothing_is_taken(header: str) -> None:
+    client = APIClient()
+    response = client.post(URL, form(), **({"HTTP_AUTHORIZATION": header} if header else {}))
+    assert response.status_code == 401
+    assert response["WWW-Authenticate"].startswith("Token")
+    assert response["Content-Type"] == "application/problem+json"
+
+
+def test_a_token_without_the_scope_is_403(api: Client) -> None:
+    demand_problem(api(factories.UserFactory(), scopes=["read"]).post(URL, form()), 403, "token.scope_missing")
+    assert api(factories.UserFactory(), scopes=["submit"]).get(URL).status_code == 403
+
+
+def test_the_same_key_twice_is_200_the_second_time(api: Client) -> None:
+    client = api(factories.UserFactory())
+    first = client.post(URL, form(), HTTP_IDEMPOTENCY_KEY="abc")
+    again = client.post(URL, form(), HTTP_IDEMPOTENCY_KEY="abc")
+    assert (first.status_code, again.status_code) == (202, 200)
+    assert first.json()["id"] == again.json()["id"]
+    other = client.post(URL, form(mode="quick"), HTTP_IDEMPOTENCY_KEY="abc")
+    demand_problem(other, 409, "idempotency.key_reused", "Idempotency-Key")
+    bad = client.post(URL, form(), HTTP_IDEMPOTENCY_KEY="k" * 200)
+    demand_problem(bad, 422, "idempotency.key_invalid", "Idempotency-Key")
+
+
+def test_the_quota_is_429_with_retry_after(api: Client, settings: Any) -> None:
+    settings.SUBMIT_MAX_QUEUED = 1
+    client = api(factories.UserFactory())
+    assert client.post(URL, form()).status_code == 202
+    response = client.post(URL, form())
+    body = demand_problem(response, 429, "quota.queued")
+    assert response["Retry-After"] == "15"
+    assert body["limit"] == 1
+
+
+def test_the_throttle_says_what_is_left(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("portal.core.throttles.ScopeThrottle.get_rate", lambda self: "2/min")
+    client = api(factories.UserFactory())
+    left = [client.get("/api/v1/targets/")["RateLimit"].split(";")[1] for _ in range(2)]
+    assert left == ["r=1", "r=0"]
+    response = client.get("/api/v1/targets/")
+    demand_problem(response, 429, "throttled")
+    assert int(response["Retry-After"]) > 0
+    assert response["RateLimit-Policy"] == '"user";q=2;w=60'
+
+
+def test_state_has_an_etag_and_the_result_once_done(api: Client) -> None:
+    author = factories.UserFactory()
+    row = factories.judged(author)
+    client = api(author)
+    response = client.get(f"{URL}{row.pk}/")
+    body = response.json()
+    assert (body["state"], body["verdict"], body["poll_after"]) == ("done", "correct", None)
+    assert body["result"]["timing"]["speedup"] == 1.51
+    assert "seeds" not in body["result"]
+    again = client.get(f"{URL}{row.pk}/", HTTP_IF_NONE_MATCH=response["ETag"])
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_waiting_ends_at_once_for_what_is_final_and_in_time_for_the_rest(api: Client) -> None:
+    client = api(factories.UserFactory())
+    assert client.get(f"{URL}{factories.judged().pk}/?wait=25").json()["state"] == "done"
+    assert client.get(f"{URL}{factories.submission().pk}/?wait=0.3").json()["state"] == "queued"
+    for odd in ("nan", "-1", "abc", "inf", "1e999"):
+        assert client.get(f"{URL}{factories.judged().pk}/?wait={odd}").status_code == 200
+
+
+def test_there_is_no_result_before_it_is_done(api: Client) -> None:
+    response = api(factories.UserFactory()).get(f"{URL}{factories.submission().pk}/result/")
+    demand_problem(response, 409, "result.not_yet")
+
+
+def test_what_quotes_the_source_is_private_until_opened(api: Client) -> None:
+    author, stranger = factories.UserFactory(), factories.UserFactory()
+    row = factories.judged(author, "timeout", result={"stacks": [{"rank": 0, "text": "secret line"}]})
+    mine, theirs = api(author), api(stranger)
+    assert "secret" in mine.get(f"{URL}{row.pk}/logs/").content.decode()
+    for part in ("", "result/", "logs/"):
+        assert "secret" not in theirs.get(f"{URL}{row.pk}/{part}").content.decode()
+    assert theirs.get(f"{URL}{row.pk}/source/").status_code == 404
+    opened = mine.post(f"{URL}{row.pk}/visibility/", {"source_public": True}, format="json")
+    assert opened.json()["source_public"] is True
+    assert theirs.get(f"{URL}{row.pk}/source/").status_code == 200
+    assert "secret" in theirs.get(f"{URL}{row.pk}/logs/").content.decode()
+
+
+def test_a_private_submission_is_404_for_strangers(api: Client) -> None:
+    author = factories.UserFactory()
+    row = factories.judged(author, results_public=False)
+    for part in ("", "result/", "logs/", "source/"):
+        for client in (api(factories.UserFactory()), APIClient()):
+            demand_problem(client.get(f"{URL}{row.pk}/{part}"), 404, "submission.not_found")
+        assert api(author).get(f"{URL}{row.pk}/{part}").status_code == 200
+    stranger = api(factories.UserFactory())
+    assert stranger.get(URL).json()["results"] == []
+    demand_problem(stranger.post(f"{URL}{row.pk}/cancel/"), 404, "submission.not_found")
+
+
+def test_cancel_over_the_api(api: Client) -> None:
+    author = factories.UserFactory()
+    row = factories.submission(author)
+    demand_problem(api(factories.UserFactory()).post(f"{URL}{row.pk}/cancel/"), 403, "submission.not_yours")
+    response = api(author).post(f"{URL}{row.pk}/cancel/", {"reason": "typo"}, format="json")
+    assert (response.status_code, response.json()["state"]) == (200, "cancelled")
+    demand_problem(api(author).post(f"{URL}{row.pk}/cancel/"), 409, "submission.state_conflict")
+
+
+def test_the_list_filters_pages_and_asks_few_queries(api: Client, django_assert_max_num_queries: Any) -> None:
+    author = factories.UserFactory()
+    for verdict in ("correct", "incorrect", "correct"):
+        factories.judged(author, verdict)
+    factories.submission()
+    client = api(author)
+    with django_assert_max_num_queries(4):
+        assert len(client.get(URL).json()["results"]) == 4
+    assert len(client.get(f"{URL}?verdict=correct").json()["results"]) == 2
+    assert len(client.get(f"{URL}?mine=true").json()["results"]) == 3
+    first = client.get(f"{URL}?page_size=3").json()
+    assert len(first["results"]) == 3
+    assert len(client.get(first["next"]).json()["results"]) == 1
+    demand_problem(client.get(f"{URL}?state=lost"), 422, "state.invalid_choice", "state")
+
+
+def test_runs_are_made_listed_and_used(api: Client) -> None:
+    author = factories.UserFactory()
+    client = api(author)
+    body = {"entrant_name": "Model X", "run_name": "one", "harness": "single-shot"}
+    made = client.post("/api/v1/runs/", body, format="json")
+    assert (made.status_code, made.json()["verified"]) == (201, False)
+    demand_problem(client.post("/api/v1/runs/", body, format="json"), 422, "run.name_taken", "run_name")
+    sent = client.post(URL, form(run=made.json()["id"])).json()
+    assert sent["run"]["entrant"] == "Model X"
+    assert [run["name"] for run in client.get("/api/v1/runs/").json()["results"]] == ["one"]
+
+
+def test_quota_over_the_api(api: Client) -> None:
+    client = api(factories.UserFactory())
+    before = client.get("/api/v1/quota/").json()["remaining"]
+    client.post(URL, form())
+    assert client.get("/api/v1/quota/").json()["remaining"] == before - 1
+
+
+def test_an_unexpected_fault_is_a_500_problem_without_details(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(**_: Any) -> None:
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr("portal.submissions.api.submit", broken)
+    body = demand_problem(api(factories.UserFactory()).post(URL, form()), 500, "internal")
+    assert "secret" not in str(body)
+
+
+def test_a_body_that_says_it_is_huge_is_refused_unread(api: Client, settings: Any) -> None:
+    settings.REQUEST_MAX_BYTES = 1000
+    response = api(factories.UserFactory()).post(URL, form(file=upload("#" * 2000)))
+    demand_problem(response, 413, "request.too_large")

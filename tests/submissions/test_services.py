@@ -1,0 +1,237 @@
+"""submit, cancel, open: each whole or not at all, on SQLite and on PostgreSQL."""
+
+import threading
+from typing import Any
+
+import pytest
+from django.core.files.storage import default_storage
+from django.db import connection
+from django.utils import timezone
+
+from portal.core.errors import Conflict, InvalidInput, NotAllowed, StateConflict, TooMany
+from portal.submissions import services
+from portal.submissions.models import AuditEvent, Entrant, Submission
+from portal.submissions.policies import quota_of
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> Any:
+    factories.ProblemFactory()
+    factories.TargetFactory()
+    return factories.UserFactory()
+
+
+def order(**fields: Any) -> services.Order:
+    values = {"content": factories.GOOD.encode(), "filename": "s.py", "problem": "allreduce", "target": "cpu4"}
+    return services.Order(**{**values, **fields})
+
+
+def stored_files() -> list[str]:
+    """Return every file under sources/."""
+    found = []
+    folders = default_storage.listdir("sources")[0] if default_storage.exists("sources") else []
+    for folder in folders:
+        found += [f"{folder}/{name}" for name in default_storage.listdir(f"sources/{folder}")[1]]
+    return found
+
+
+def test_submit_stores_row_file_audit_and_rings_after_commit(
+    world: Any, rings: list[str], django_capture_on_commit_callbacks: Any
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        row = services.submit(by=world, order=order(filename="../my kernel.py")).submission
+        assert rings == []
+    assert rings == ["cpu4"]
+    row.refresh_from_db()
+    assert (row.state, row.mode, row.sample, row.source_name) == ("queued", "score", 0, "my kernel.py")
+    assert row.source.read() == factories.GOOD.encode()
+    assert row.source.name == f"sources/{row.pk}/solution.py"
+    assert (row.run.harness, row.run.entrant.owner, row.run.entrant.kind) == ("unsorted", world, "person")
+    assert AuditEvent.objects.get(object_id=str(row.pk)).actor == world
+
+
+def test_the_personal_run_is_made_once_and_samples_count_up(world: Any, rings: list[str]) -> None:
+    rows = [services.submit(by=world, order=order()).submission for _ in range(3)]
+    assert [row.sample for row in rows] == [0, 1, 2]
+    assert len({row.run_id for row in rows}) == 1
+    assert Entrant.objects.count() == 1
+
+
+def test_two_people_of_one_name_in_slugs_get_entrants_of_their_own(rings: list[str]) -> None:
+    factories.ProblemFactory()
+    factories.TargetFactory()
+    people = [factories.UserFactory(username=name) for name in ("ann", "Ann", "ann.", "日本")]
+    for person in people:
+        services.submit(by=person, order=order())
+    assert len(set(Entrant.objects.values_list("slug", flat=True))) == 4
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "field"),
+    [
+        ({"problem": "nothing"}, "problem.unknown", "problem"),
+        ({"problem": "9999"}, "problem.unknown", "problem"),
+        ({"target": "h9000"}, "target.unknown", "target"),
+        ({"mode": "turbo"}, "mode.unknown", "mode"),
+        ({"mode": "quick", "size": "huge"}, "size.unknown", "size"),
+        ({"mode": "score", "size": "tiny"}, "size.not_with_score", "size"),
+        ({"run_id": 999_999}, "run.unknown", "run"),
+        ({"content": b"x = 1"}, "source.no_solution", "file"),
+        ({"content": b"x = 1", "source_field": "source"}, "source.no_solution", "source"),
+        ({"content": b"def solution(a, b): pass"}, "source.arity", "file"),
+    ],
+)
+def test_what_is_wrong_leaves_nothing_behind(
+    world: Any, rings: list[str], fields: dict[str, Any], code: str, field: str
+) -> None:
+    before = stored_files()
+    with pytest.raises(InvalidInput) as caught:
+        services.submit(by=world, order=order(**fields))
+    assert (caught.value.code, caught.value.field) == (code, field)
+    assert not Submission.objects.exists()
+    assert stored_files() == before
+    assert rings == []
+
+
+def test_somebody_elses_run_and_parent_are_unknown(world: Any, rings: list[str]) -> None:
+    other = factories.UserFactory()
+    hidden = factories.submission(other, results_public=False)
+    for fields, code in (
+        ({"run_id": factories.model_run(other).pk}, "run.unknown"),
+        ({"parent": hidden.pk}, "parent.unknown"),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            services.submit(by=world, order=order(**fields))
+        assert caught.value.code == code
+
+
+def test_a_problem_may_be_named_by_its_number(world: Any, rings: list[str]) -> None:
+    assert services.submit(by=world, order=order(problem="1")).submission.problem.slug == "allreduce"
+
+
+def test_the_file_goes_when_the_row_cannot_be_stored(
+    world: Any, rings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = stored_files()
+
+    def broken(**_: Any) -> None:
+        raise RuntimeError("the audit table is on fire")
+
+    monkeypatch.setattr(AuditEvent.objects, "create", broken)
+    with pytest.raises(RuntimeError, match="fire"):
+        services.submit(by=world, order=order())
+    assert not Submission.objects.exists()
+    assert stored_files() == before
+
+
+def test_one_key_makes_one_submission(world: Any, rings: list[str]) -> None:
+    first = services.submit(by=world, order=order(idempotency_key="k1"))
+    again = services.submit(by=world, order=order(idempotency_key="k1"))
+    assert (first.replayed, again.replayed) == (False, True)
+    assert first.submission == again.submission
+    assert Submission.objects.count() == 1
+    with pytest.raises(Conflict) as caught:
+        services.submit(by=world, order=order(idempotency_key="k1", mode="quick"))
+    assert caught.value.code == "idempotency.key_reused"
+    other = services.submit(by=factories.UserFactory(), order=order(idempotency_key="k1"))
+    assert not other.replayed
+
+
+def test_a_sample_that_is_taken_is_a_conflict(world: Any, rings: list[str]) -> None:
+    run = factories.model_run(world)
+    services.submit(by=world, order=order(run_id=run.pk, sample=2))
+    before = stored_files()
+    with pytest.raises(Conflict) as caught:
+        services.submit(by=world, order=order(run_id=run.pk, sample=2))
+    assert caught.value.code == "sample.taken"
+    assert stored_files() == before
+    assert services.submit(by=world, order=order(run_id=run.pk)).submission.sample == 3
+
+
+def test_the_queue_quota_counts_what_is_not_final(world: Any, rings: list[str], settings: Any) -> None:
+    settings.SUBMIT_MAX_QUEUED = 2
+    first = services.submit(by=world, order=order()).submission
+    services.submit(by=world, order=order())
+    with pytest.raises(TooMany) as caught:
+        services.submit(by=world, order=order())
+    assert (caught.value.code, caught.value.retry_after > 0) == ("quota.queued", True)
+    services.cancel(by=world, submission=first)
+    services.submit(by=world, order=order())
+
+
+def test_the_hourly_quota_says_when_it_frees_and_faults_of_ours_are_free(
+    world: Any, rings: list[str], settings: Any
+) -> None:
+    settings.SUBMIT_MAX_PER_HOUR = 2
+    fault = factories.judged(world, "infra_error")
+    factories.judged(world)
+    services.submit(by=world, order=order())
+    with pytest.raises(TooMany) as caught:
+        services.submit(by=world, order=order())
+    assert caught.value.code == "quota.hour"
+    assert 0 < caught.value.retry_after <= 3601
+    Submission.objects.exclude(pk=fault.pk).update(created_at=timezone.now() - timezone.timedelta(hours=2))
+    assert quota_of(world).hour == 0
+
+
+def test_cancel_is_for_the_author_and_staff_and_once(world: Any) -> None:
+    row = factories.submission(world)
+    with pytest.raises(NotAllowed):
+        services.cancel(by=factories.UserFactory(), submission=row)
+    assert services.cancel(by=factories.UserFactory(is_staff=True), submission=row).state == "cancelled"
+    with pytest.raises(StateConflict):
+        services.cancel(by=world, submission=row)
+
+
+def test_opening_the_source_is_audited_and_idempotent(world: Any) -> None:
+    row = factories.submission(world)
+    for _ in range(2):
+        row = services.set_visibility(by=world, submission=row, source_public=True)
+    assert row.source_public
+    event = AuditEvent.objects.get(action="submission.visibility")
+    assert (event.before, event.after) == ({"source_public": False}, {"source_public": True})
+    with pytest.raises(NotAllowed):
+        services.set_visibility(by=factories.UserFactory(), submission=row, source_public=False)
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_parallel_requests_cannot_pass_the_quota_together(settings: Any, rings: list[str]) -> None:
+    settings.SUBMIT_MAX_QUEUED = 1
+    factories.ProblemFactory()
+    factories.TargetFactory()
+    person = factories.UserFactory()
+    outcomes: list[str] = []
+    gate = threading.Barrier(4)
+
+    def send() -> None:
+        gate.wait()
+        try:
+            services.submit(by=person, order=order())
+            outcomes.append("taken")
+        except TooMany as error:
+            outcomes.append(error.code)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=send) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(outcomes) == ["quota.queued"] * 3 + ["taken"]
+
+
+def test_the_line_is_ordered_by_lane_then_time() -> None:
+    target = factories.TargetFactory()
+    now = timezone.now()
+    rows = [
+        factories.submission(target=target, lane=lane, queued_at=now + timezone.timedelta(seconds=at))
+        for lane, at in ((1, 0), (0, 5), (2, 0), (0, 1))
+    ]
+    in_order = list(Submission.objects.in_line())
+    assert in_order == [rows[3], rows[1], rows[0], rows[2]]
+    assert [Submission.objects.ahead_of(row) for row in in_order] == [0, 1, 2, 3]
