@@ -217,6 +217,16 @@ def test_kill_twice_gives_the_same_report(counters: Counters) -> None:
     box.close_streams()
 
 
+@pytest.mark.parametrize("kind", layouts())
+def test_freezing_what_has_ended_is_no_fault(kind: str) -> None:
+    with Sandbox(python_spec("pass"), layouts()[kind]) as box:
+        box.communicate(30)
+        assert box.freeze() < 5
+        box.thaw()
+    with pytest.raises(SandboxError, match="not running"):
+        box.freeze()
+
+
 def test_return_code_is_the_command_s() -> None:
     with Sandbox(python_spec("raise SystemExit(7)")) as box:
         box.communicate(30)

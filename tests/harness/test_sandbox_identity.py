@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.harness.sandbox import Sandbox, SandboxSpec, python_inside, self_check
+from evaluator.harness.sandbox import Sandbox, SandboxSpec, mounts, python_inside, self_check
 from evaluator.harness.sandbox.selfcheck import hidden_paths, judge_facts
 from evaluator.harness.sandbox.uids import uid_range
 
@@ -189,6 +189,17 @@ print(len(glob.glob("/opt/pkb/venv/lib/python*/site-packages/torch/include/torch
     assert out.splitlines()[0] == "42"
     if python_inside().startswith("/opt/pkb/venv"):
         assert out.splitlines()[1] == "1"
+
+
+@pytest.mark.parametrize(
+    ("checkout", "hidden"), [("/usr/src/app", True), ("/usr/local/pkb", True), ("/usrx", False)]
+)
+def test_checkout_below_usr_is_hidden(checkout: str, hidden: bool) -> None:
+    tree = mounts._Tree()
+    mounts._system(tree, Path(checkout))
+    words = " ".join(tree.options)
+    assert (f"--tmpfs {checkout} --remount-ro {checkout}" in words) == hidden
+    assert words.startswith("--ro-bind /usr /usr")
 
 
 def test_no_core_dump_and_no_priority() -> None:
