@@ -277,6 +277,23 @@ class Target:
         return int(self.data.get("threads_per_rank", 1))
 
     @property
+    def cards(self) -> list[int] | None:
+        """Index of each rank's card; None for a CPU target."""
+        if self.device == "cpu":
+            return None
+        return list(self.data.get("device_of_rank", range(self.ranks)))
+
+    @property
+    def timed(self) -> bool:
+        """Whether times mean anything here (four ranks on one card: no)."""
+        return bool(self.data.get("timing", True))
+
+    @property
+    def env(self) -> dict[str, str]:
+        """Extra environment of every rank."""
+        return dict(self.data.get("env", {}))
+
+    @property
     def limits(self) -> dict[str, int]:
         """memory_bytes, pids, tmp_bytes, shm_bytes of one job."""
         return {key: int(value) for key, value in self.data["limits"].items()}

@@ -7,6 +7,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from evaluator.harness import encode, gate
 from problems.leaves import Answer, tensors
 from problems.registry import Problem
@@ -27,8 +29,11 @@ class Call:
 class Cases:
     """Makes calls from a secret seed; a few recent ones are kept, the rest is made again on demand."""
 
-    def __init__(self, problem: Problem, size: str, world_size: int, seed: int | None = None) -> None:
+    def __init__(
+        self, problem: Problem, size: str, world_size: int, seed: int | None = None, device: str = "cpu"
+    ) -> None:
         self.problem, self.size, self.world_size = problem, size, world_size
+        self.device = device
         self.seed = secrets.randbits(128) if seed is None else seed
         self._kept: OrderedDict[int, Call] = OrderedDict()
         self._bytes = 0
@@ -49,6 +54,11 @@ class Cases:
     def answers(self, number: int) -> list[Answer]:
         """The truth for all ranks in float64."""
         call = self.call(number)
+        if self.device == "cuda":
+            try:
+                return gate.golden(self.problem, call.args, self.size, self.world_size, device="cuda")
+            except (RuntimeError, TypeError):
+                torch.cuda.empty_cache()  # golden wants the CPU, or more memory than the card has free
         return gate.golden(self.problem, call.args, self.size, self.world_size)
 
 

@@ -46,6 +46,15 @@ def _parser() -> argparse.ArgumentParser:
     score.add_argument("--seed", type=int, help="replay the values of an earlier run")
     score.add_argument("--quiet", action="store_true", help="do not print the stages")
     score.set_defaults(run=_score)
+    many = commands.add_parser("score-many", help="score the catalogue's references, or a folder of files")
+    many.add_argument("--target", default="cpu4")
+    many.add_argument("--folder", type=Path, help="files named N_slug_backend.py; default: the references")
+    many.add_argument("--problem", action="append", help="only this slug; repeatable")
+    many.add_argument("--size")
+    many.add_argument("--protocol", choices=("check", "quick", "paper"), default="check")
+    many.add_argument("--workers", type=int, default=1, help="judges side by side (protocol check only)")
+    many.add_argument("--json", type=Path, metavar="OUT")
+    many.set_defaults(run=_many)
     return parser
 
 
@@ -105,6 +114,27 @@ def _score(args: argparse.Namespace) -> int:
         args.json.write_text(json.dumps(found, indent=1) + "\n")
     _print_result(found)
     return 0 if found["verdict"] == "correct" else 1
+
+
+def _many(args: argparse.Namespace) -> int:
+    from evaluator.harness.many import find, score_many
+
+    files = list(find(args.folder, args.problem))
+    began = time.perf_counter()
+    rows = score_many(
+        args.target,
+        files,
+        size=args.size,
+        protocol=args.protocol,
+        workers=args.workers,
+        out=args.json,
+    )
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row["verdict"]] = counts.get(row["verdict"], 0) + 1
+    told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    print(f"{len(rows)} files in {time.perf_counter() - began:.0f} s: {told}")
+    return 0 if set(counts) <= {"correct"} else 1
 
 
 def _print_result(found: dict[str, Any]) -> None:

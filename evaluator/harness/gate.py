@@ -67,11 +67,18 @@ def golden(
     size: str,
     world_size: int,
     dtype: torch.dtype = torch.float64,
+    device: str = "cpu",
 ) -> list[Answer]:
     """The truth for all ranks, computed on copies, so that the arguments stay as they are."""
-    copies = [map_tensors(rank, lambda t: t.detach().clone()) for rank in args]
-    raw = problem.module("golden").golden(copies, problem.namespace(size), world_size, dtype)
-    return [item if isinstance(item, Answer) else Answer(item) for item in raw]
+
+    def home(tree: Any) -> Any:
+        return tree if device == "cpu" else map_tensors(tree, lambda t: t.cpu())
+
+    copies = [map_tensors(rank, lambda t: t.detach().clone().to(device)) for rank in args]
+    with torch.device(device):
+        raw = problem.module("golden").golden(copies, problem.namespace(size), world_size, dtype)
+    answers = [item if isinstance(item, Answer) else Answer(item) for item in raw]
+    return [Answer(home(a.output), {k: home(v) for k, v in a.inout.items()}) for a in answers]
 
 
 def make_case(problem: Problem, size: str, world_size: int, seed: int, call: int) -> Case:

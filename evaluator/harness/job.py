@@ -159,6 +159,7 @@ class Job:
             "world_size": self.world_size,
             "backend": self.target.backend,
             "threads": self.target.threads_per_rank,
+            "device": self.target.cards,
             "groups": [list(ranks) for ranks in self.problem.groups(self.world_size)],
             "factories": factories,
             "record": self._record,

@@ -29,8 +29,11 @@ class Judge:
 
     def __init__(self, target: str = "cpu4", *, warm: int = 2) -> None:
         self.target = load_target(target)
-        if self.target.device != "cpu":
-            raise JudgeFault(f"target {target} needs cards; this harness build scores CPU targets")
+        if self.target.device != "cpu" and self.target.timed:
+            raise JudgeFault(
+                f"target {target} ranks times on cards, which needs slots in card memory: not in this "
+                "version; h200x1 checks correctness on one card"
+            )
         self.host = host_grade()
         self._pool = Pool(self.target, warm, isolated=self.host.grade != "none")
         self.builder = Builder(self.target)
@@ -69,6 +72,8 @@ class Judge:
         chosen.size(size)
         if protocol not in PROTOCOLS:
             raise ValueError(f"protocol {protocol!r} is none of {PROTOCOLS}")
+        if protocol != "check" and not self.target.timed:
+            raise ValueError(f"target {self.target.slug} measures no times: use protocol check")
         if self.target.ranks not in chosen.world_sizes:
             raise JudgeFault(f"{chosen.slug} is not defined for {self.target.ranks} ranks")
         files = solution_files(solution)

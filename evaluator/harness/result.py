@@ -59,8 +59,15 @@ def environment() -> dict[str, Any]:
         "machine": platform.machine(),
         "cpu": model,
         "cores": len(os.sched_getaffinity(0)),
-        "backend": "gloo",
+        **_cards(),
     }
+
+
+def _cards() -> dict[str, Any]:
+    if not torch.cuda.is_available():
+        return {}
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return {"cards": names, "cuda": torch.version.cuda}
 
 
 def _timing(facts: Facts) -> dict[str, Any] | None:

@@ -68,7 +68,8 @@ class Run:
         self._new_cases()
 
     def _new_cases(self) -> None:
-        self.cases = Cases(self.problem, self.size, self.bench.target.ranks, self._seed)
+        target = self.bench.target
+        self.cases = Cases(self.problem, self.size, target.ranks, self._seed, target.device)
 
     def stage(self, name: str, **detail: Any) -> None:
         """Tell the caller and close the previous stage's clock."""

@@ -23,6 +23,7 @@ from evaluator.harness.sandbox import Sandbox, SandboxSpec, python_inside
 from problems.registry import Target
 
 RANK_CODE = Path(__file__).parent / "rank"
+NCCL_INSIDE = "/opt/pkb/nccl/libnccl.so.2"
 WARM_LIMIT_S = 120.0
 PASSED_ON = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
@@ -45,7 +46,25 @@ def base_env(target: Target, prefix: str) -> dict[str, str]:
         "MAX_JOBS": "2",
     }
     env.update({key: os.environ[key] for key in PASSED_ON if key in os.environ})
+    env.update(target.env)
+    if target.device == "cuda" and nccl_library() is not None:
+        env["LD_PRELOAD"] = NCCL_INSIDE
     return env
+
+
+def nccl_library() -> Path | None:
+    """The NCCL that takes the place of the wheel's (several ranks on a card need 2.30 or newer)."""
+    path = os.environ.get("PKB_NCCL_LIBRARY")
+    return Path(path) if path else None
+
+
+def card_nodes(target: Target) -> list[str]:
+    """The device nodes that a job on cards needs, and no others."""
+    if target.device == "cpu":
+        return []
+    cards = sorted(set(target.cards or ()))
+    names = [*(f"nvidia{card}" for card in cards), "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools"]
+    return [f"/dev/{name}" for name in names if Path(f"/dev/{name}").exists()]
 
 
 class Template:
@@ -79,8 +98,11 @@ class Template:
             tmp_bytes=limits["tmp_bytes"],
             shm_bytes=limits["shm_bytes"],
             name=name,
+            devices=card_nodes(self.target),
         )
         box = Sandbox(spec)
+        if self.target.device == "cuda" and (library := nccl_library()) is not None:
+            binds[library] = NCCL_INSIDE
         binds[str(box.folder / "rank")] = "/opt/pkb/rank"
         binds[str(box.folder / "job")] = "/job"
         return box

@@ -65,10 +65,17 @@ def tensor_at(
 class Decoder:
     """Decodes recipes over one slot buffer, with the groups made at start."""
 
-    def __init__(self, buffer: memoryview, groups: dict[Any, Any], factories: Any = None) -> None:
+    def __init__(
+        self,
+        buffer: memoryview,
+        groups: dict[Any, Any],
+        factories: Any = None,
+        place: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    ) -> None:
         self.buffer = buffer
         self.groups = groups
         self.factories = factories
+        self.place = place
 
     def decode(self, node: dict[str, Any]) -> Any:
         """One argument tree; containers and made objects are new at every call."""
@@ -76,6 +83,8 @@ class Decoder:
         if form == "t":
             dtype, shape, strides, offset, grad = body
             tensor = tensor_at(self.buffer, dtype, shape, strides, offset)
+            if self.place is not None:
+                tensor = self.place(tensor)
             return tensor.requires_grad_(True) if grad else tensor
         if form == "v":
             return body

@@ -63,6 +63,8 @@ class Rank:
         self.recipe: list[dict[str, Any]] = []
         self.solution: Any = None
         self.decoder = Decoder(self.inputs, {})
+        self.device = torch.device("cpu")
+        self.copies: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def send(self, message: dict[str, Any]) -> None:
         self.control.send(json.dumps(message).encode())
@@ -71,13 +73,17 @@ class Rank:
         """Join the process group, make the problem's groups, import the solution."""
         torch.set_num_threads(self.order["threads"])
         gloo_compat.install()
-        dist.init_process_group(self.order["backend"])
+        if self.order["device"] is not None:
+            self.device = torch.device("cuda", self.order["device"][self.rank])
+            torch.cuda.set_device(self.device)
+        self._join()
         groups: dict[Any, Any] = {None: dist.group.WORLD}
         for ranks in self.order["groups"]:
             groups[tuple(ranks)] = dist.new_group(ranks)
         folder = self.order["job_folder"]
         factories = _load(f"{folder}/factories.py", "factories") if self.order["factories"] else None
-        self.decoder = Decoder(self.inputs, groups, factories)
+        place = self._to_card if self.device.type == "cuda" else None
+        self.decoder = Decoder(self.inputs, groups, factories, place)
         self.send({"t": "joined"})
         extensions.use_ready(f"{folder}/ext")
         module = _load(f"{folder}/solution.py", "solution")
@@ -85,15 +91,31 @@ class Rank:
         if not callable(self.solution):
             raise AttributeError("the file defines no callable named `solution`")
 
+    def _join(self) -> None:
+        """The default group. A NCCL rank must name its card."""
+        if self.device.type == "cuda":
+            dist.init_process_group(self.order["backend"], device_id=self.device)
+        else:
+            dist.init_process_group(self.order["backend"])
+
+    def _to_card(self, host: torch.Tensor) -> torch.Tensor:
+        """A card's copy of a slot tensor; what the call does to it is copied back before done."""
+        card = host.to(self.device)
+        self.copies.append((host, card))
+        return card
+
     def call(self, message: dict[str, Any]) -> None:
         """One call: rebuild the arguments, run, copy the result into the slot, say so."""
         if message["recipe"] is not None:
             self.recipe = message["recipe"]
+        self.copies.clear()
         args = [self.decoder.decode(node) for node in self.recipe]
         began = time.monotonic_ns()
         result = self.solution(*args)
         middle = time.monotonic_ns()
         claim = Writer(self.outputs).node(result)
+        for host, card in self.copies:
+            host.copy_(card.detach())
         ended = time.monotonic_ns()
         spans = [began, middle, ended]
         done = {"t": "done", "seq": message["seq"], "claim": claim, "spans": spans}
