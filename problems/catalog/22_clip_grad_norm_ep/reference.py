@@ -11,7 +11,8 @@ def _present(tensors: List[torch.Tensor]) -> List[torch.Tensor]:
 def _powers(grads: List[torch.Tensor], p: float, device: torch.device) -> torch.Tensor:
     total = torch.zeros((), dtype=torch.float32, device=device)
     for grad in grads:
-        total += torch.norm(grad.detach().to(torch.float32), p=p) ** p
+        # By rows: torch's whole-tensor norm in fp32 is 4e-4 off on the CPU at a million elements.
+        total += (torch.norm(grad.detach().to(torch.float32), p=p, dim=-1) ** p).sum()
     return total
 
 

@@ -1,0 +1,46 @@
+import torch
+
+BATCH = 2
+
+
+def _clear_border(logits, top_k):
+    """Lift each row's top_k, so that no rounding can change which experts are chosen."""
+    chosen = logits.topk(top_k, dim=-1).indices
+    return logits.scatter_add_(-1, chosen, torch.full(chosen.shape, 0.25))
+
+
+def _mask(rows, draw):
+    keep = draw.mask((BATCH, rows // BATCH), draw.number(0.3, 0.95))
+    keep[0, 0] = True
+    return keep.to(torch.int64)
+
+
+def _logits(size, mask, layers, level, draw):
+    logits = draw.normal((size.T, size.E), torch.float32)
+    logits += draw.normal((size.E,), torch.float32) * level * draw.number(0.5, 1.5)
+    if mask is not None:
+        padding = mask.reshape(-1).repeat(layers) == 0
+        logits[padding] += draw.normal((size.E,), torch.float32) * 3.0
+    return _clear_border(logits, size.top_k).to(torch.bfloat16)
+
+
+def build(size, world, draw):
+    layers = (1, 2, 4)[draw.integer(0, 3)]
+    masked = draw.integer(0, 4) > 0
+    level = draw.number(0.2, 4.0)
+    ranks = []
+    for _ in range(world):
+        mask = _mask(size.T // layers, draw) if masked else None
+        logits = _logits(size, mask, layers, level, draw)
+        gate = logits if layers == 1 else tuple(part.clone() for part in logits.chunk(layers))
+        ranks.append([gate, size.E, size.top_k, mask])
+    return ranks
+
+
+def upstream(size, world, trial):
+    ranks = []
+    for rank in range(world):
+        torch.manual_seed(42 + 1000 * 24 + rank + 1000003 * trial)
+        logits = torch.randn(size.T, size.E, dtype=torch.bfloat16)
+        ranks.append([logits, size.E, size.top_k, None])
+    return ranks
