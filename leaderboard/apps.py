@@ -21,6 +21,7 @@ class LeaderboardConfig(AppConfig):
 
 
 def _on_attempt_scored(attempt: Any, **_: object) -> None:
-    from leaderboard.services import record_score
+    from leaderboard import services, summaries
 
-    record_score(attempt=attempt)
+    for score in services.record_score(attempt=attempt):
+        summaries.refresh(run=score.run, target=score.target, size=score.size)

@@ -1,4 +1,4 @@
-"""Scores: one row per scored attempt and size, written once."""
+"""Scores, written once per scored attempt and size, and what runs achieved with them."""
 
 from __future__ import annotations
 
@@ -89,3 +89,33 @@ class Score(models.Model):
 
     def __str__(self) -> str:
         return f"{self.submission_id} at {self.size}: {self.verdict}"
+
+
+class RunSummary(models.Model):
+    """Figures of one run on a target at a size; valid while its basis is (see summaries.py)."""
+
+    run = models.ForeignKey("submissions.ModelRun", on_delete=models.CASCADE, related_name="summaries")
+    target = models.ForeignKey("problems.Target", on_delete=models.CASCADE, related_name="+")
+    size = models.CharField(max_length=16)
+    basis_scores = models.PositiveIntegerField()
+    basis_id_sum = models.BigIntegerField()
+    basis_track = models.CharField(max_length=16)
+    samples = models.PositiveIntegerField()
+    pass_1 = models.FloatField()
+    fast_1 = models.FloatField()
+    solved = models.PositiveIntegerField()
+    geometric_mean = models.FloatField()
+    figures = models.JSONField()
+    updated_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["run", "target", "size"], name="summary_one_per_run_target_size"),
+        ]
+        indexes: ClassVar = [
+            # The model board.
+            models.Index(fields=["target", "size", "-fast_1"], name="summary_model_board"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.run_id} at {self.size}: {self.pass_1:.3f}"

@@ -11,7 +11,7 @@ from django.db.models import Count, F, Max, Q, QuerySet, RowRange, Window
 from django.db.models.functions import RowNumber
 
 from leaderboard import ranking
-from leaderboard.models import Score
+from leaderboard.models import RunSummary, Score
 from problems.models import Problem, Target
 
 PAGE = 50
@@ -233,7 +233,14 @@ def board_index(*, target: Target, size: str) -> list[ProblemSummary]:
 def targets_with_counts() -> list[tuple[Target, int]]:
     """Active targets that rank, with the number of scores that stand on each."""
     counts = dict(Score.objects.standing().order_by().values_list("target_id").annotate(scores=Count("id")))
-    return [(row, counts.get(row.pk, 0)) for row in Target.objects.active().filter(ranked=True)]
+    rows = Target.objects.active().filter(ranked=True)
+    ordered = sorted(rows, key=lambda row: (not row.spec.get("official"), row.slug))
+    return [(row, counts.get(row.pk, 0)) for row in ordered]
+
+
+def has_verified_runs() -> bool:
+    """Whether the model board has a row anywhere."""
+    return RunSummary.objects.filter(run__verified=True, run__entrant__kind="model").exists()
 
 
 def public_row(row: BoardRow) -> dict[str, Any]:

@@ -1,13 +1,20 @@
-"""Paths of the boards."""
+"""Paths of the boards. Fixed words come before target slugs."""
 
 from django.urls import path
 
-from leaderboard import views
+from leaderboard import model_views, views
 
 app_name = "leaderboard"
 
 urlpatterns = [
     path("", views.index, name="index"),
+    path("models/", model_views.models, name="models"),
+    path("models.csv", model_views.models_csv, name="models_csv"),
+    path("models.json", model_views.models_json, name="models_json"),
+    path("models/<slug:slug>/", model_views.model, name="model"),
+    path("compare/", model_views.compare, name="compare"),
+    path("published/", model_views.published_figures, name="published"),
+    path("problems/", views.problems, name="problems"),
     path("<slug:target>/", views.target_index, name="target"),
     path("<slug:target>/<slug:problem>/", views.problem_board, name="problem"),
     path("<slug:target>/<slug:problem>.csv", views.problem_board_csv, name="problem_csv"),

@@ -46,10 +46,16 @@ def _board(request: HttpRequest, target: str, problem: str) -> selectors.Problem
 
 @require_safe
 def index(request: HttpRequest) -> HttpResponse:
-    """All boards: the targets, and the problems of the one with most scores."""
+    """Where boards begin: the models when a verified run stands, else the problems."""
+    return redirect("leaderboard:models" if selectors.has_verified_runs() else "leaderboard:problems")
+
+
+@require_safe
+def problems(request: HttpRequest) -> HttpResponse:
+    """The problem boards of the target with most scores."""
     targets = selectors.targets_with_counts()
     if not targets:
-        return render(request, "leaderboard/index.html", {"targets": []})
+        return render(request, "leaderboard/index.html", {"targets": [], "board_kind": "problems"})
     best, _ = max(targets, key=lambda pair: (pair[1], bool(pair[0].spec.get("official"))))
     return redirect("leaderboard:target", target=best.slug)
 
@@ -59,14 +65,15 @@ def target_index(request: HttpRequest, target: str) -> HttpResponse:
     """The boards of one target: every problem with its leader."""
     row = _target(target)
     size = _size(request, row)
-    problems = selectors.board_index(target=row, size=size)
+    lines = selectors.board_index(target=row, size=size)
     context = {
         "target": row,
         "targets": selectors.targets_with_counts(),
         "size": size,
         "sizes": selectors.ranked_sizes(row),
-        "problems": problems,
-        "with_scores": sum(1 for line in problems if line.best),
+        "problems": lines,
+        "board_kind": "problems",
+        "with_scores": sum(1 for line in lines if line.best),
     }
     return render(request, "leaderboard/index.html", context)
 

@@ -6,6 +6,9 @@ from typing import Any
 
 from django import template
 
+from leaderboard.charts import PALETTE_SIZE
+from leaderboard.marks import sparkline
+
 register = template.Library()
 
 _GRADES = {
@@ -45,4 +48,24 @@ def speed(factor: Any) -> str:
 @register.filter
 def share(value: Any) -> str:
     """Show a share of one as per cent with one decimal."""
-    return f"{100 * value:.1f} %" if isinstance(value, int | float) else "–"
+    if not isinstance(value, int | float):
+        return "–"
+    return "< 0.1 %" if 0 < value < 0.0005 else f"{100 * value:.1f} %"
+
+
+@register.filter
+def swatch(entrant_id: int) -> str:
+    """CSS class of an entrant's colour, the one that charts use."""
+    return f"swatch swatch--{entrant_id % PALETTE_SIZE}"
+
+
+@register.simple_tag
+def spark(figures: dict[str, Any]) -> str:
+    """Points of the fast_p sparkline: p from 0.1 to 10, on the log axis of the chart."""
+    return sparkline(figures["fast_p"]["value"][1:])
+
+
+@register.inclusion_tag("leaderboard/_chart.html")
+def chart(figure: dict[str, Any], name: str, caption: str, csv: str = "") -> dict[str, Any]:
+    """Show a Plotly figure with its caption and the link to its numbers."""
+    return {"figure": figure, "id": f"chart-{name}", "name": name, "caption": caption, "csv": csv}

@@ -20,10 +20,13 @@ django.setup()
 
 from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
+from django.test import Client  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from evaluator.models import Attempt, Host  # noqa: E402
 from leaderboard.models import Score  # noqa: E402
+from portal.accounts.models import User  # noqa: E402
+from portal.accounts.services import create_token  # noqa: E402
 from portal.submissions.doorbell import ring  # noqa: E402
 from portal.submissions.models import Submission  # noqa: E402
 from portal.submissions.states import State  # noqa: E402
@@ -64,7 +67,7 @@ def do_look(id: str) -> dict[str, Any]:
 
 
 def do_wait(id: str, states: list[str], timeout_s: float, scores: int = 0) -> dict[str, Any]:
-    """Wait for a state and for as many scores (they follow on commit); the last look is returned either way, with how long it took."""
+    """Wait for a state and for as many scores (they follow on commit); returns the last look in any case."""
     start = time.monotonic()
     while True:
         seen = do_look(id)
@@ -85,6 +88,32 @@ def do_hosts() -> list[dict[str, Any]]:
         }
         for h in Host.objects.order_by("name")
     ]
+
+
+def do_prepare() -> str:
+    """The real catalogue and a user; returns the user's token."""
+    call_command("migrate", verbosity=0)
+    call_command("sync_catalog", verbosity=0, stdout=sys.stderr)
+    return create_token(by=User.objects.create(username="ada"), name="test").key
+
+
+def do_post_file(token: str, path: str, **fields: Any) -> dict[str, Any]:
+    """Send a file through the public API, as curl would."""
+    with open(path, "rb") as file:
+        answer = Client().post(
+            "/api/v1/submissions/", {"file": file, **fields}, headers={"Authorization": f"Token {token}"}
+        )
+    return {"status": answer.status_code, "location": answer.headers.get("Location"), **answer.json()}
+
+
+def do_get(path: str, token: str = "") -> Any:
+    headers = {"Authorization": f"Token {token}"} if token else {}
+    answer = Client().get(path, headers=headers)
+    kind = answer.headers["Content-Type"]
+    return {
+        "status": answer.status_code,
+        "body": answer.json() if "json" in kind else answer.content.decode(),
+    }
 
 
 def main() -> None:

@@ -1,0 +1,256 @@
+"""Plotly figures from plain data: one look, no queries, no HTML.
+
+Colours are not in here but names (``@ink``, ``@entrant3``): the page's script puts in the values of
+the colour scheme in force, so the same figure is legible in light, dark and print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+PALETTE_SIZE = 8
+_DASHES = ("solid", "dash", "dot", "dashdot")
+_FEW = 4
+
+
+class Curved(Protocol):
+    """A run with a label and figures."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def entrant_id(self) -> int: ...
+    @property
+    def figures(self) -> dict[str, Any]: ...
+
+
+def colour(entrant_id: int) -> str:
+    """Name of an entrant's colour: the same on every page."""
+    return f"@entrant{entrant_id % PALETTE_SIZE}"
+
+
+def _style(index: int, rows: Sequence[Curved]) -> dict[str, Any]:
+    """Colour by entrant; the dash tells apart those whose colours collide."""
+    mine = colour(rows[index].entrant_id)
+    before = sum(colour(row.entrant_id) == mine for row in rows[:index])
+    return {"color": mine, "width": 2.5, "dash": _DASHES[before % len(_DASHES)]}
+
+
+def _layout(x: dict[str, Any], y: dict[str, Any], **more: Any) -> dict[str, Any]:
+    axis = {"gridcolor": "@grid", "linecolor": "@line", "zerolinecolor": "@line", "automargin": True}
+    return {
+        "font": {"color": "@ink", "size": 13},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "margin": {"l": 56, "r": 16, "t": 16, "b": 48},
+        "hovermode": "closest",
+        "hoverlabel": {"bgcolor": "@surface", "bordercolor": "@line", "font": {"color": "@ink"}},
+        "legend": {"orientation": "h", "y": -0.22, "x": 0},
+        "xaxis": axis | x,
+        "yaxis": axis | y,
+    } | more
+
+
+def _share_axis(title: str) -> dict[str, Any]:
+    return {"title": {"text": title}, "range": [0, 1.02], "tickformat": ".0%"}
+
+
+def fast_p(rows: Sequence[Curved], *, band: bool = False) -> dict[str, Any]:
+    """Share of problems correct and faster than p, over p on a log axis from 0.1 to 10."""
+    log = {
+        "type": "log",
+        "range": [-1, 1],
+        "title": {"text": "p: times faster than the reference"},
+        "tickvals": [0.1, 0.2, 0.5, 1, 2, 5, 10],
+        "ticktext": ["0.1", "0.2", "0.5", "1", "2", "5", "10"],
+    }
+    figure = _curves(rows, "fast_p", log, "share of problems, fast_p", "p = %{x:.2f}", band=band)
+    figure["layout"]["shapes"] = [
+        {"type": "line", "x0": 1, "x1": 1, "y0": 0, "y1": 1, "yref": "paper",
+         "line": {"color": "@line", "dash": "dot", "width": 1.5}},
+    ]  # fmt: skip
+    return figure
+
+
+def roof_u(rows: Sequence[Curved], *, band: bool = False) -> dict[str, Any]:
+    """Share of problems correct and at least at u of their roofline, over u."""
+    axis = {"range": [0, 1], "tickformat": ".0%", "title": {"text": "u: share of the roofline reached"}}
+    return _curves(rows, "roof_u", axis, "share of problems, roof_u", "u = %{x:.0%}", band=band)
+
+
+def _curves(
+    rows: Sequence[Curved], name: str, x: dict[str, Any], y_title: str, hover_x: str, *, band: bool
+) -> dict[str, Any]:
+    data: list[dict[str, Any]] = []
+    for index, row in enumerate(rows):
+        curve = row.figures[name]
+        points = [i for i, at in enumerate(curve["at"]) if at > 0 or x.get("type") != "log"]
+        at = [curve["at"][i] for i in points]
+        style = _style(index, rows)
+        if band:
+            data += _band(
+                at, [curve["low"][i] for i in points], [curve["high"][i] for i in points], style["color"]
+            )
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": row.label,
+                "x": at,
+                "y": [curve["value"][i] for i in points],
+                "customdata": [[curve["low"][i], curve["high"][i]] for i in points],
+                "line": style | {"shape": "hv"},
+                "hovertemplate": f"<b>{_plain(row.label)}</b><br>{hover_x}: %{{y:.1%}}"
+                "<br>95 %: %{customdata[0]:.1%} to %{customdata[1]:.1%}<extra></extra>",
+            }
+        )
+    layout = _layout(x, _share_axis(y_title), showlegend=len(rows) > 1)
+    if 1 < len(rows) <= _FEW and name == "fast_p":
+        layout["annotations"] = _direct_labels(rows, name)
+    return {"data": data, "layout": layout}
+
+
+def _direct_labels(rows: Sequence[Curved], name: str) -> list[dict[str, Any]]:
+    """Write each line's name at its start, unless two would overlap."""
+    starts = [(row.figures[name]["value"][1], index) for index, row in enumerate(rows)]
+    labels = []
+    last = 2.0
+    for value, index in sorted(starts, reverse=True):
+        if last - value < 0.05:
+            continue
+        last = value
+        labels.append(
+            {
+                "x": -0.98,  # log10 of the left end
+                "y": value,
+                "xanchor": "left",
+                "yanchor": "bottom",
+                "showarrow": False,
+                "text": _plain(rows[index].label),
+                "font": {"color": colour(rows[index].entrant_id), "size": 12},
+            }
+        )
+    return labels
+
+
+def _band(x: list[float], low: list[float], high: list[float], tint: str) -> list[dict[str, Any]]:
+    edge = {
+        "type": "scatter",
+        "mode": "lines",
+        "line": {"width": 0, "shape": "hv"},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+    return [
+        edge | {"x": x, "y": low},
+        edge | {"x": x, "y": high, "fill": "tonexty", "fillcolor": f"{tint}/0.15"},
+    ]
+
+
+_CATEGORY_WORDS = {
+    "faster": "correct, faster",
+    "slower": "correct, not faster",
+    "incorrect": "wrong numbers",
+    "contract": "broke the contract",
+    "build": "did not build",
+    "runtime": "crashed",
+    "timeout": "hung",
+    "memory": "out of memory",
+    "rejected": "rejected",
+    "missing": "not sent",
+}
+
+
+def categories(rows: Sequence[Curved]) -> dict[str, Any]:
+    """Stacked bars: how the samples of each run ended, as shares."""
+    labels = [row.label for row in rows]
+    data = []
+    for name, words in _CATEGORY_WORDS.items():
+        counts = [row.figures["categories"].get(name, 0) for row in rows]
+        if not any(counts):
+            continue
+        totals = [sum(row.figures["categories"].values()) or 1 for row in rows]
+        data.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": words,
+                "y": labels,
+                "x": [count / total for count, total in zip(counts, totals, strict=True)],
+                "customdata": counts,
+                "marker": {"color": f"@cat_{name}", "line": {"color": "@surface", "width": 1}},
+                "hovertemplate": f"%{{y}}<br>{words}: %{{customdata}} (%{{x:.1%}})<extra></extra>",
+            }
+        )
+    layout = _layout(
+        {"tickformat": ".0%", "range": [0, 1], "title": {"text": "share of samples"}},
+        {"autorange": "reversed"},
+        barmode="stack",
+        height=max(240, 120 + 34 * len(rows)),
+    )
+    return {"data": data, "layout": layout}
+
+
+def climb(rows: Sequence[Curved]) -> dict[str, Any]:
+    """Agent climb: solved and fast_1 by the end of each step."""
+    data = []
+    for index, row in enumerate(rows):
+        for place, name, dash in ((1, "solved", "solid"), (2, "fast_1", "dot")):
+            data.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines+markers",
+                    "name": f"{row.label}: {name}",
+                    "x": [step[0] for step in row.figures["climb"]],
+                    "y": [step[place] for step in row.figures["climb"]],
+                    "line": {"color": _style(index, rows)["color"], "dash": dash, "width": 2},
+                    "hovertemplate": f"step %{{x}}: %{{y:.1%}} {name}<extra></extra>",
+                }
+            )
+    return {
+        "data": data,
+        "layout": _layout({"title": {"text": "step"}, "dtick": 5}, _share_axis("share of problems")),
+    }
+
+
+def heat_map(
+    slugs: Sequence[str], samples: int, cells: dict[tuple[str, int], tuple[str, float | None]]
+) -> dict[str, Any]:
+    """Problem by sample: the category as colour, the speedup in the hover."""
+    names = list(_CATEGORY_WORDS)
+    step = 1 / len(names)
+    scale = []
+    for index, name in enumerate(names):
+        scale += [[index * step, f"@cat_{name}"], [(index + 1) * step, f"@cat_{name}"]]
+    values, texts = [], []
+    for slug in slugs:
+        line = [cells.get((slug, sample), ("missing", None)) for sample in range(samples)]
+        values.append([names.index(name) + 0.5 for name, _ in line])
+        texts.append([_CATEGORY_WORDS[name] + (f", {speed:.2f}×" if speed else "") for name, speed in line])
+    return {
+        "data": [
+            {
+                "type": "heatmap",
+                "x": [f"sample {n}" for n in range(samples)],
+                "y": list(slugs),
+                "z": values,
+                "text": texts,
+                "zmin": 0,
+                "zmax": len(names),
+                "colorscale": scale,
+                "showscale": False,
+                "xgap": 2,
+                "ygap": 2,
+                "hovertemplate": "%{y}, %{x}: %{text}<extra></extra>",
+            }
+        ],
+        "layout": _layout(
+            {"side": "top"}, {"autorange": "reversed", "tickfont": {"size": 11}}, height=80 + 17 * len(slugs)
+        ),
+    }
+
+
+def _plain(text: str) -> str:
+    """Plotly reads a little HTML in labels: keep names literal."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,221 @@
+"""Pages about models: the board, one model, comparisons, published figures."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from leaderboard import charts, model_board, model_page, selectors
+from leaderboard.model_board import Filters, ModelRow
+from leaderboard.models import RunSummary
+from leaderboard.published import published
+from leaderboard.views import csv_response
+from portal.submissions.models import Entrant, ModelRun
+from problems.models import Target
+
+ON_CHART = 6
+HEADINGS = (
+    ("name", "Model", False),
+    ("fast_1", "fast_1@1", True),
+    ("", "fast_p", False),
+    ("pass_1", "pass@1", True),
+    ("", "pass@k", True),
+    ("geometric_mean", "Geo. mean", True),
+    ("solved", "Solved", True),
+    ("date", "Date", False),
+)
+
+
+def ranked_targets() -> list[Target]:
+    """Targets with boards, the official one first."""
+    rows = Target.objects.active().filter(ranked=True)
+    return sorted(rows, key=lambda row: (not row.spec.get("official"), row.slug))
+
+
+def _place(request: HttpRequest, fallback: tuple[str, str] | None = None) -> tuple[Target, str]:
+    """Target and size of a request; what is not given is taken from where there is something to see."""
+    targets = ranked_targets()
+    if not targets:
+        raise Http404("No target is set up.")
+    asked = request.GET.get("target") or (fallback or _busiest() or (targets[0].slug, ""))[0]
+    target = next((row for row in targets if row.slug == asked), None)
+    if target is None:
+        raise Http404("There is no such target.")
+    sizes = selectors.ranked_sizes(target)
+    size = request.GET.get("size") or (fallback[1] if fallback and fallback[0] == target.slug else "")
+    return target, size if size in sizes else sizes[0]
+
+
+def _busiest() -> tuple[str, str] | None:
+    found = RunSummary.objects.filter(run__verified=True).order_by("-solved")
+    return found.values_list("target__slug", "size").first()
+
+
+def _filters(request: HttpRequest) -> Filters:
+    get = request.GET
+    sort = get.get("sort", "")
+    try:
+        as_of = date.fromisoformat(get["as_of"]) if get.get("as_of") else None
+    except ValueError:
+        as_of = None
+    return Filters(
+        verified=get.get("runs") != "community",
+        harness=get.get("harness", "") if get.get("harness") in ModelRun.Harness.values else "",
+        weights=get.get("weights", ""),
+        reasoning=get.get("reasoning", ""),
+        as_of=as_of,
+        sort=sort if sort in model_board.SORTS else "fast_1",
+    )
+
+
+def _rows(request: HttpRequest) -> tuple[Target, str, Filters, list[ModelRow]]:
+    target, size = _place(request)
+    filters = _filters(request)
+    return target, size, filters, model_board.model_board(target=target, size=size, filters=filters)
+
+
+@require_safe
+def models(request: HttpRequest) -> HttpResponse:
+    """The model board, or that of community runs."""
+    target, size, filters, rows = _rows(request)
+    leaders = sorted(rows, key=lambda row: row.place)[:ON_CHART]
+    context: dict[str, Any] = {
+        "target": target,
+        "targets": ranked_targets(),
+        "size": size,
+        "sizes": selectors.ranked_sizes(target),
+        "filters": filters,
+        "harnesses": ModelRun.Harness.values,
+        "rows": rows,
+        "page": Paginator(rows, selectors.PAGE).get_page(request.GET.get("page")),
+        "headings": HEADINGS,
+        "board_kind": "models" if filters.verified else "community",
+    }
+    if rows:
+        context |= {
+            "track": rows[0].figures["track"],
+            "figure": charts.fast_p(leaders),
+            "caption": _caption(leaders, rows),
+            "csv_url": f"{reverse('leaderboard:models_csv')}?{request.GET.urlencode()}",
+        }
+    return render(request, "leaderboard/models.html", context)
+
+
+def _caption(leaders: list[ModelRow], rows: list[ModelRow]) -> str:
+    which = "all runs" if len(leaders) == len(rows) else f"the first {len(leaders)} of {len(rows)} runs"
+    return (
+        f"fast_p of {which}: the share of problems solved correctly and more than p times faster than the "
+        "reference. At p = 1 it is fast_1; the higher and the further right a line stays, the better."
+    )
+
+
+@require_safe
+def models_json(request: HttpRequest) -> JsonResponse:
+    """The model board as JSON, curves included."""
+    target, size, filters, rows = _rows(request)
+    return JsonResponse(
+        {
+            "target": target.slug,
+            "size": size,
+            "verified": filters.verified,
+            "rows": [model_board.public_row(row) for row in rows],
+        }
+    )
+
+
+@require_safe
+def models_csv(request: HttpRequest) -> HttpResponse:
+    """The model board as CSV."""
+    target, size, _, rows = _rows(request)
+    flat = [model_board.flat_row(row) for row in rows]
+    return csv_response(f"models-{target.slug}-{size}", model_board.CSV_COLUMNS, flat)
+
+
+@require_safe
+def model(request: HttpRequest, slug: str) -> HttpResponse:
+    """One model: a run in depth and all its runs."""
+    entrant = get_object_or_404(Entrant, slug=slug)
+    where = model_page.places_with_runs(entrant)
+    target, size = _place(request, where[0] if where else None)
+    found = model_page.runs_of(entrant, target, size)
+    context: dict[str, Any] = {
+        "entrant": entrant,
+        "target": target,
+        "size": size,
+        "where": where,
+        "titles": {row.slug: row.title for row in ranked_targets()},
+    }
+    if found:
+        rows = model_page.model_rows(found, target, size)
+        chosen = next((row for row in rows if row.run_slug == request.GET.get("run")), rows[0])
+        context |= {"runs": rows} | _in_depth(chosen, target, size)
+    return render(request, "leaderboard/model.html", context)
+
+
+def _in_depth(row: ModelRow, target: Target, size: str) -> dict[str, Any]:
+    lines = model_page.outcomes(run_id=row.run_id, target=target, size=size)
+    solved = sorted((line for line in lines if line.speedup), key=lambda line: -(line.speedup or 0))
+    cells = model_page.heat_cells(run_id=row.run_id, target=target, size=size)
+    samples = int(row.figures["n"])
+    return {
+        "row": row,
+        "fast_p": charts.fast_p([row], band=True),
+        "roof_u": charts.roof_u([row], band=True),
+        "categories": charts.categories([row]),
+        "heat": charts.heat_map([line.problem for line in lines], samples, cells) if cells else None,
+        "climb": charts.climb([row]) if row.figures["climb"] else None,
+        "best": solved[:5],
+        "worst": solved[-5:][::-1] if len(solved) > 5 else [],
+        "lines": lines,
+    }
+
+
+@require_safe
+def compare(request: HttpRequest) -> HttpResponse:
+    """Up to six runs side by side."""
+    target, size = _place(request)
+    candidates = model_board.model_board(
+        target=target,
+        size=size,
+        filters=Filters(verified=request.GET.get("runs") != "community", sort="name"),
+    )
+    asked = [int(word) for word in request.GET.getlist("run") if word.isdigit()][: model_page.MAX_COMPARED]
+    chosen = [row for run_id in dict.fromkeys(asked) for row in candidates if row.run_id == run_id]
+    context: dict[str, Any] = {
+        "target": target,
+        "targets": ranked_targets(),
+        "size": size,
+        "sizes": selectors.ranked_sizes(target),
+        "candidates": candidates,
+        "chosen": chosen,
+        "chosen_ids": [row.run_id for row in chosen],
+        "limit": model_page.MAX_COMPARED,
+        "board_kind": "compare",
+    }
+    if len(chosen) > 1:
+        duels = model_page.duels(
+            [model_page.outcomes(run_id=row.run_id, target=target, size=size) for row in chosen]
+        )
+        context |= {
+            "fast_p": charts.fast_p(chosen),
+            "roof_u": charts.roof_u(chosen),
+            "categories": charts.categories(chosen),
+            "duels": duels,
+            "wins": list(zip(chosen, model_page.wins(duels, len(chosen)), strict=True)),
+            "unsolved": sum(1 for duel in duels if duel.winner is None),
+        }
+    return render(request, "leaderboard/compare.html", context)
+
+
+@require_safe
+def published_figures(request: HttpRequest) -> HttpResponse:
+    """What the paper published, marked as published."""
+    return render(
+        request, "leaderboard/published.html", {"published": published(), "board_kind": "published"}
+    )

@@ -1,0 +1,253 @@
+"""What a run achieved on a target at a size: figures computed once per change, checked at each read.
+
+A summary carries its *basis*: how many scores it was taken over, the sum of their ids, and the track.
+Whoever shows it compares the basis with the present one in a single grouped query, so a row that was
+disqualified, hidden or made stale is out of the figures at once, whoever did it and however.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, Max, Sum
+from django.utils import timezone
+
+from leaderboard import ranking
+from leaderboard.models import RunSummary, Score
+from portal.submissions.models import ModelRun, Submission
+from problems.models import Problem, Target
+
+KS = (1, 3, 5, 10)
+RESAMPLES = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One judged sample of a run as the figures need it."""
+
+    score_id: int
+    problem: str
+    sample: int
+    step: int
+    verdict: str
+    counts: bool
+    speedup: float | None
+    utilisation: float | None
+    mechanisms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a summary was taken over."""
+
+    scores: int = 0
+    id_sum: int = 0
+    track: str = ""
+
+
+def track() -> list[str]:
+    """Slugs of the problems that count, in the order of their numbers."""
+    return list(Problem.objects.active().order_by("number").values_list("slug", flat=True))
+
+
+def track_key(slugs: Sequence[str]) -> str:
+    """A short name of a track: changes when a problem comes or goes."""
+    return hashlib.sha256("\n".join(slugs).encode()).hexdigest()[:16]
+
+
+def counted(target: Target, size: str) -> Any:
+    """Scores that count for or against a run: full protocol, current provenance, shown."""
+    scores = Score.objects.filter(target=target, size=size, protocol="paper", submission__mode="score")
+    return scores.provenance_current().shown()
+
+
+def bases(*, target: Target, size: str, runs: Iterable[int], key: str) -> dict[int, Basis]:
+    """Present basis of each run, in one query; runs without any score are left out."""
+    rows = (
+        counted(target, size)
+        .filter(run__in=list(runs))
+        .order_by()
+        .values("run_id")
+        .annotate(scores=Count("id"), id_sum=Sum("id"))
+    )
+    return {row["run_id"]: Basis(row["scores"], row["id_sum"], key) for row in rows}
+
+
+def entries(*, run_id: int, target: Target, size: str) -> list[Entry]:
+    """Every counted sample of a run, by problem, sample and step."""
+    rows = (
+        counted(target, size)
+        .filter(run_id=run_id)
+        .order_by("problem__number", "submission__sample", "submission__step", "id")
+        .values_list(
+            "id",
+            "problem__slug",
+            "submission__sample",
+            "submission__step",
+            "verdict",
+            "ranked",
+            "speedup",
+            "utilisation",
+            "mechanisms",
+        )
+    )
+    return [
+        Entry(
+            pk, slug, sample, step, verdict, ranked, speedup, utilisation, tuple(map(_mechanism, used or ()))
+        )
+        for pk, slug, sample, step, verdict, ranked, speedup, utilisation, used in rows
+    ]
+
+
+def _mechanism(value: Any) -> str:
+    return str(value.get("name", "")) if isinstance(value, dict) else str(value)
+
+
+def last_steps(found: Iterable[Entry]) -> list[Entry]:
+    """One entry per problem and sample: the last step, and of a re-scored step the newest score."""
+    last: dict[tuple[str, int], Entry] = {}
+    for entry in found:
+        held = last.get((entry.problem, entry.sample))
+        if held is None or (entry.step, entry.score_id) > (held.step, held.score_id):
+            last[entry.problem, entry.sample] = entry
+    return list(last.values())
+
+
+def samples_of(*, run_id: int, target: Target) -> int:
+    """Samples per problem that a run has: by its submissions, hidden and failed ones too; at least 1."""
+    sent = Submission.objects.filter(run_id=run_id, target=target, mode="score").exclude(
+        verdict="infra_error"
+    )
+    highest = sent.aggregate(highest=Max("sample"))["highest"]
+    return 1 + (highest or 0)
+
+
+def to_sample(entry: Entry) -> ranking.Sample:
+    """An entry as the metrics take it; a correct one that may not rank counts as not good."""
+    return ranking.Sample(
+        entry.problem, entry.sample, entry.counts, entry.speedup if entry.counts else None, entry.utilisation
+    )
+
+
+def figures(found: Sequence[Entry], slugs: Sequence[str], n: int) -> dict[str, Any]:
+    """All figures of a run as plain JSON: the one place where they are computed."""
+    final = last_steps(found)
+    samples = [to_sample(entry) for entry in final]
+    n = max(n, 1 + max((entry.sample for entry in final), default=0))
+    counts = ranking.good_counts(samples, slugs, n, ranking.is_correct)
+    fast = ranking.good_counts(samples, slugs, n, ranking.faster_than(1.0))
+    ks = [k for k in KS if k <= n]
+    geometric = ranking.geometric_mean_speedup(samples, slugs)
+    wanted = set(slugs)
+    categories = Counter(ranking.category(e.verdict, e.speedup) for e in final if e.problem in wanted)
+    categories["missing"] += n * len(slugs) - sum(categories.values())
+    mechanisms = Counter(name for e in final if e.counts for name in e.mechanisms)
+    return {
+        "n": n,
+        "track": len(slugs),
+        "judged": len(final),
+        "solved": sum(1 for count in counts.values() if count),
+        "faster": sum(1 for count in fast.values() if count),
+        "pass_at": {str(k): _mean(ranking.metric_values(counts, n, k)) for k in ks},
+        "fast_1_at": {str(k): _mean(ranking.metric_values(fast, n, k)) for k in ks},
+        "pass_1_band": _band(ranking.metric_values(counts, n, 1)),
+        "fast_1_band": _band(ranking.metric_values(fast, n, 1)),
+        "geometric_mean": {
+            "solved": geometric.solved,
+            "whole": geometric.whole,
+            "counted": geometric.counted,
+        },
+        "fast_p": _curve(samples, slugs, n, [0.0, *ranking.log_thresholds()], ranking.faster_than),
+        "roof_u": _curve(samples, slugs, n, ranking.unit_thresholds(21), ranking.utilises),
+        "categories": {name: categories.get(name, 0) for name in ranking.CATEGORIES},
+        "mechanisms": dict(mechanisms.most_common()),
+        "climb": _climb(found, slugs),
+    }
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def _band(values: Sequence[float]) -> list[float]:
+    band = ranking.bootstrap(values, resamples=RESAMPLES)
+    return [band.low, band.high]
+
+
+def _curve(
+    samples: Sequence[ranking.Sample], slugs: Sequence[str], n: int, at: Sequence[float], good_at: Any
+) -> dict[str, list[float]]:
+    """A curve at k = 1 with its bootstrap band at each threshold."""
+    bands: list[ranking.Band] = []
+    known: dict[tuple[float, ...], ranking.Band] = {}  # a curve is a staircase: few distinct steps
+    for threshold in at:
+        counts = ranking.good_counts(samples, slugs, n, good_at(threshold))
+        per_problem = tuple(ranking.metric_values(counts, n, 1))
+        if per_problem not in known:
+            known[per_problem] = ranking.bootstrap(per_problem, resamples=RESAMPLES)
+        bands.append(known[per_problem])
+    return {
+        "at": list(at),
+        "value": [band.value for band in bands],
+        "low": [band.low for band in bands],
+        "high": [band.high for band in bands],
+    }
+
+
+def _climb(found: Sequence[Entry], slugs: Sequence[str]) -> list[list[float]]:
+    """[step, solved, fast_1] by step; empty for runs without steps."""
+    last = max((entry.step for entry in found), default=0)
+    if last == 0:
+        return []
+    steps = [ranking.Step(e.problem, e.step, e.counts, e.speedup) for e in found if e.sample == 0]
+    return [[c.step, c.solved, c.fast_1] for c in ranking.climb(steps, slugs, last=last)]
+
+
+def compute(*, run_id: int, target: Target, size: str, slugs: Sequence[str]) -> dict[str, Any]:
+    """Figures of a run from its scores as they stand now."""
+    found = entries(run_id=run_id, target=target, size=size)
+    return figures(found, slugs, samples_of(run_id=run_id, target=target))
+
+
+def refresh(*, run: ModelRun, target: Target, size: str) -> RunSummary:
+    """Compute and store the summary of a run; called at write time, so that reads stay cheap."""
+    slugs = track()
+    key = track_key(slugs)
+    with transaction.atomic():
+        basis = bases(target=target, size=size, runs=[run.pk], key=key).get(run.pk, Basis(track=key))
+        values = compute(run_id=run.pk, target=target, size=size, slugs=slugs)
+        summary, _ = RunSummary.objects.update_or_create(
+            run=run,
+            target=target,
+            size=size,
+            defaults=columns(values)
+            | {
+                "basis_scores": basis.scores,
+                "basis_id_sum": basis.id_sum,
+                "basis_track": basis.track,
+                "figures": values,
+                "updated_at": timezone.now(),
+            },
+        )
+    return summary
+
+
+def columns(values: dict[str, Any]) -> dict[str, Any]:
+    """The figures that the model board sorts by, as columns."""
+    return {
+        "pass_1": values["pass_at"]["1"],
+        "fast_1": values["fast_1_at"]["1"],
+        "solved": values["solved"],
+        "geometric_mean": values["geometric_mean"]["whole"] or 0.0,
+        "samples": values["n"],
+    }
+
+
+def basis_of(summary: RunSummary) -> Basis:
+    """What a stored summary was taken over."""
+    return Basis(summary.basis_scores, summary.basis_id_sum, summary.basis_track)

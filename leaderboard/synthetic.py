@@ -1,0 +1,166 @@
+"""Invented rows for load and layout work: whole tables of them, labelled as synthetic.
+
+Never called by the product itself; ``manage.py seed_board`` refuses any database that is not named for it.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from evaluator.models import Attempt, Host
+from leaderboard import summaries
+from leaderboard.models import Score
+from portal.accounts.models import User
+from portal.submissions.models import Entrant, ModelRun, Submission
+from problems.models import Problem, Target
+
+BATCH = 2000
+_FAILURES = ("incorrect", "build_error", "runtime_error", "timeout", "contract_error", "out_of_memory")
+_MECHANISMS = ("copy engine", "SM load/store", "NCCL", "TMA", "NVLS multimem")
+
+
+@dataclass(frozen=True, slots=True)
+class Character:
+    """How good an invented model is."""
+
+    skill: float
+    pace: float
+    spread: float
+
+
+class Seeder:
+    """Makes entrants, runs, submissions, attempts and scores in bulk; the same seed, the same rows."""
+
+    def __init__(self, seed: int = 1) -> None:
+        self.draw = random.Random(seed)  # noqa: S311 (invented rows)
+        self.problems = list(Problem.objects.active())
+        self.now = timezone.now()
+        self.author, _ = User.objects.get_or_create(username="synthetic")
+        self._hosts: dict[int, Host] = {}
+
+    def model(self, number: int) -> Entrant:
+        """An invented model, named as such."""
+        return Entrant.objects.create(
+            kind=Entrant.Kind.MODEL,
+            name=f"Synthetic {number:03}",
+            slug=f"synthetic-{number:03}-{uuid.uuid4().hex[:6]}",
+            vendor=f"Nobody {chr(65 + number % 6)}",
+            open_weights=number % 3 == 0,
+            reasoning=number % 2 == 0,
+            owner=self.author,
+        )
+
+    def run(self, of: Entrant, number: int, *, agentic: bool = False, verified: bool = True) -> ModelRun:
+        """An invented campaign."""
+        return ModelRun.objects.create(
+            entrant=of,
+            harness=ModelRun.Harness.AGENTIC if agentic else ModelRun.Harness.SINGLE_SHOT,
+            name=f"synthetic run {number}",
+            slug=f"synthetic-run-{number}",
+            prompt_variant=("plain", "hardware", "cuda")[number % 3],
+            date=(self.now - timedelta(days=number * 11)).date(),
+            verified=verified,
+        )
+
+    def fill(self, run: ModelRun, target: Target, samples: int, *, steps: int = 1) -> int:
+        """Submit ``samples`` invented samples per problem, judged at all ranked sizes; returns how many."""
+        who = Character(self.draw.betavariate(2, 4), self.draw.gauss(0.0, 0.35), self.draw.uniform(0.3, 0.7))
+        rows: list[tuple[Submission, Attempt, list[Score]]] = []
+        count = 0
+        for submission, attempt, scores in self._rows(run, target, samples, steps, who):
+            rows.append((submission, attempt, scores))
+            count += 1
+            if len(rows) >= BATCH:
+                _write(rows)
+                rows = []
+        _write(rows)
+        for size in target.cells:
+            summaries.refresh(run=run, target=target, size=size)
+        return count
+
+    def _rows(
+        self, run: ModelRun, target: Target, samples: int, steps: int, who: Character
+    ) -> Iterator[tuple[Submission, Attempt, list[Score]]]:
+        for problem in self.problems:
+            difficulty = math.log1p(problem.level) / 2
+            for sample in range(samples):
+                for step in range(steps):
+                    chance = who.skill * (1.6 - difficulty) * (1 + step / max(steps, 2))
+                    good = self.draw.random() < chance
+                    verdict = "correct" if good else self.draw.choice(_FAILURES)
+                    yield self._one(run, target, problem, (sample, step), verdict, who)
+
+    def _one(
+        self,
+        run: ModelRun,
+        target: Target,
+        problem: Problem,
+        place: tuple[int, int],
+        verdict: str,
+        who: Character,
+    ) -> tuple[Submission, Attempt, list[Score]]:
+        at = self.now - timedelta(minutes=self.draw.randint(1, 60 * 24 * 200))
+        submission = Submission(
+            author=self.author, run=run, problem=problem, target=target, mode="score", sample=place[0],
+            step=place[1], source_name="synthetic.py", source_sha256="0" * 64, source_bytes=0, state="done",
+            verdict=verdict, code=f"{verdict}.synthetic", message="An invented row.", created_at=at,
+            queued_at=at, started_at=at, finished_at=at,
+        )  # fmt: skip
+        attempt = Attempt(
+            submission=submission, host=self._host(target), number=1, leased_at=at, heartbeat_at=at,
+            lease_expires_at=at, finished_at=at, exit_reason="scored", result={"synthetic": True},
+            harness_version="synthetic", announced_at=at,
+        )  # fmt: skip
+        scores = [self._score(submission, attempt, size, verdict, who, at) for size in target.cells]
+        return submission, attempt, scores
+
+    def _score(
+        self, submission: Submission, attempt: Attempt, size: str, verdict: str, who: Character, at: datetime
+    ) -> Score:
+        good = verdict == "correct"
+        speedup = math.exp(self.draw.gauss(who.pace, who.spread)) if good else None
+        half = self.draw.uniform(0.01, 0.12)
+        figures: dict[str, Any] = {}
+        if speedup is not None:
+            reference = self.draw.uniform(0.05, 3.0)
+            figures = {
+                "speedup_low": speedup * (1 - half), "speedup_high": speedup * (1 + half),
+                "reference_ms": reference, "solution_ms": reference / speedup, "t_roof_ms": reference * 0.3,
+                "utilisation": min(0.97, 0.3 * speedup), "bound": "link",
+                "peak_bytes": int(self.draw.uniform(1e8, 4e9)), "reference_peak_bytes": int(2e9),
+                "mechanisms": self.draw.sample(_MECHANISMS, k=self.draw.randint(1, 2)),
+            }  # fmt: skip
+        return Score(
+            attempt=attempt, submission=submission, entrant=submission.run.entrant, run=submission.run,
+            problem=submission.problem, target=submission.target, size=size, verdict=verdict, correct=good,
+            protocol="paper", speedup=speedup, noise_floor=0.1, isolation_grade="full", input_set="hardened",
+            problem_revision=submission.problem.score_revision, harness_version="synthetic", ranked=good,
+            created_at=at, **figures,
+        )  # fmt: skip
+
+    def _host(self, target: Target) -> Host:
+        if target.pk not in self._hosts:
+            self._hosts[target.pk], _ = Host.objects.get_or_create(
+                name=f"synthetic-{target.slug}",
+                defaults={
+                    "target": target, "registered_at": self.now, "last_seen": self.now, "stopped_at": self.now,
+                },
+            )  # fmt: skip
+        return self._hosts[target.pk]
+
+
+def _write(rows: list[tuple[Submission, Attempt, list[Score]]]) -> None:
+    Submission.objects.bulk_create([row[0] for row in rows])
+    attempts = Attempt.objects.bulk_create([row[1] for row in rows])
+    for attempt, (_, _, scores) in zip(attempts, rows, strict=True):
+        for score in scores:
+            score.attempt_id = attempt.pk
+    Score.objects.bulk_create([score for row in rows for score in row[2]])

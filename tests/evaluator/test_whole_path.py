@@ -1,0 +1,74 @@
+"""A file through the API, the queue, a real worker with the real judge, to the board; and kills."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evaluator.harness.samples import FOLDER
+from tests.evaluator.processes import alive, descendants
+from tests.evaluator.world import World
+
+pytestmark = [pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(900)]
+
+FASTER = FOLDER / "allreduce_gather_and_sum.py"
+WRONG = FOLDER / "allreduce_without_communication.py"
+PATIENCE_S = 400  # on a machine that does other things too; alone it takes seconds
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    judge = "evaluator.harness.judge.Judge"
+    with World(tmp_path, PKB_JUDGE=judge, PKB_HEARTBEAT_S="15", PKB_LEASE_S="45", PKB_TICK_S="30") as made:
+        yield made
+
+
+def test_a_file_reaches_the_board(world: World) -> None:
+    token = world.ask("prepare")
+    world.start_worker()
+    sent = world.ask("post_file", token=token, path=str(FASTER), problem="allreduce", target="cpu4")
+    assert sent["status"] == 202
+    assert sent["location"].endswith(f"/api/v1/submissions/{sent['id']}/")
+    wrong = world.ask("post_file", token=token, path=str(WRONG), problem="allreduce", target="cpu4")
+    seen = world.ask("wait", id=sent["id"], states=["done"], timeout_s=PATIENCE_S, scores=1)
+    assert seen["verdict"] == "correct", world.log()
+
+    result = world.ask("get", path=f"/api/v1/submissions/{sent['id']}/result/", token=token)["body"]
+    timing = result["timing"]
+    assert timing["speedup_low"] <= timing["speedup"] <= timing["speedup_high"]
+    assert result["protocol"] == "paper"
+
+    board = world.ask("get", path="/boards/cpu4/allreduce.json")["body"]
+    assert [row["submission_id"] for row in board["rows"]] == [sent["id"]]
+    row = board["rows"][0]
+    assert (row["entrant"], row["place"]) == ("ada", 1)
+    assert row["speedup"] == pytest.approx(timing["speedup"])
+    assert row["isolation_grade"] == result["isolation_grade"]
+
+    seen = world.ask("wait", id=wrong["id"], states=["done"], timeout_s=PATIENCE_S, scores=1)
+    assert seen["verdict"] == "incorrect", world.log()
+    assert len(world.ask("get", path="/boards/cpu4/allreduce.json")["body"]["rows"]) == 1
+
+
+def test_a_kill_in_the_middle_leaves_one_result_and_no_process(world: World) -> None:
+    token = world.ask("prepare")
+    worker = world.start_worker()
+    sent = world.ask("post_file", token=token, path=str(FASTER), problem="allreduce", target="cpu4")
+    assert world.ask("wait", id=sent["id"], states=["running"], timeout_s=PATIENCE_S)["state"] == "running"
+    family = descendants(worker.pid)
+    assert len(family) >= 8, "two jobs of four ranks were expected"
+    world.kill(worker)
+    world.start_worker()
+    seen = world.ask("wait", id=sent["id"], states=["done"], timeout_s=PATIENCE_S, scores=1)
+    assert (seen["verdict"], seen["attempts"], seen["scores"]) == ("correct", ["lease_lost", "scored"], 1), (
+        world.log()
+    )
+    pause = threading.Event()
+    for _ in range(100):
+        if not alive(family):
+            break
+        pause.wait(0.1)
+    assert alive(family) == set()
