@@ -37,7 +37,6 @@ worker: migrate ## Judge for cpu4 on this machine
 lint: setup ## Style of Python and templates
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/djlint templates --check --quiet
 	$(BIN)/djlint templates --lint --quiet
 
 types: setup ## mypy
@@ -48,6 +47,8 @@ imports: setup ## Who may import whom
 
 test: setup ## Everything that must hold: lint, types, imports, migrations, deploy check, all tests
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/djlint templates --lint --quiet
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python manage.py makemigrations --check --dry-run

@@ -106,7 +106,9 @@ def token(user: User, **fields: Any) -> str:
 def model_run(owner: User, **fields: Any) -> ModelRun:
     """Return a run of a model that `owner` owns."""
     number = Entrant.objects.count()
-    entrant = Entrant.objects.create(kind="model", name=f"model {number}", slug=f"model-{number}", owner=owner)
+    entrant = Entrant.objects.create(
+        kind="model", name=f"model {number}", slug=f"model-{number}", owner=owner
+    )
     return ModelRun.objects.create(
         entrant=entrant, **{"name": "run 1", "slug": "run-1", "harness": "single-shot", **fields}
     )
@@ -161,7 +163,8 @@ def judged(author: User | None = None, verdict: str = "correct", **fields: Any) 
         finished_at=now,
         exit_reason="scored",
         stages=[
-            {"stage": name, "at": (now - timedelta(seconds=4 - 0.5 * i)).isoformat()} for i, name in enumerate(names)
+            {"stage": name, "at": (now - timedelta(seconds=4 - 0.5 * i)).isoformat()}
+            for i, name in enumerate(names)
         ],
         result=result(row, **parts),
         log="── rank 0 ──\nhello from the secret log\n",

@@ -11,6 +11,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from portal.accounts import services
+from portal.accounts.current import signed_in
 from portal.accounts.forms import SignUpForm, TokenForm
 from portal.core.errors import DomainError
 
@@ -51,7 +52,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             try:
                 made = services.create_token(
-                    by=request.user,
+                    by=signed_in(request),
                     name=form.cleaned_data["name"],
                     scopes=form.cleaned_data["scopes"],
                     expires_at=form.expiry(),
@@ -59,7 +60,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
                 form, status = TokenForm(), 201
             except DomainError as error:
                 form.add_error("name", error.message)
-    rows = request.user.api_tokens.filter(revoked_at=None)
+    rows = signed_in(request).api_tokens.filter(revoked_at=None)
     return render(
         request, "accounts/tokens.html", {"form": form, "tokens": rows, "made": made}, status=status
     )
@@ -70,7 +71,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     """Revoke one token."""
     try:
-        token = services.revoke_token(by=request.user, token_id=token_id)
+        token = services.revoke_token(by=signed_in(request), token_id=token_id)
         messages.success(request, f"Token {token.name} is revoked.")
     except DomainError as error:
         messages.error(request, error.message)

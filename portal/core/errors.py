@@ -74,5 +74,6 @@ class TooMany(DomainError):
     title = "Limit reached"
 
     def __init__(self, code: str, message: str, *, retry_after: int, **extra: object) -> None:
-        super().__init__(code, message, retry_after=retry_after, **extra)
+        super().__init__(code, message)
+        self.extra = {"retry_after": retry_after, **extra}
         self.retry_after = retry_after

@@ -27,7 +27,7 @@ def body(
 ) -> dict[str, object]:
     """Return the body of a problem: type, title, status, detail, code, errors, request_id."""
     return {
-        "type": f"/docs/api/#error-{code.replace('.', '-')}",
+        "type": "/docs/api/#errors",
         "title": title,
         "status": status_code,
         "detail": detail,

@@ -34,7 +34,7 @@ class ScopeThrottle(SimpleRateThrottle):
         allowed = super().allow_request(request, view)
         used = len(self.history) if allowed else self.num_requests
         oldest = self.history[-1] if self.history else time.time()
-        reset = max(0, int(oldest + self.duration - time.time()) + 1)
+        reset = max(0, int(oldest + (self.duration or 0) - time.time()) + 1)
         request._request.rate_limit = (self.scope, self.num_requests, self.duration, used, reset)  # type: ignore[attr-defined]
         return allowed
 
@@ -42,7 +42,7 @@ class ScopeThrottle(SimpleRateThrottle):
         """Return the rate of the scope from settings, read each time so that tests may change it."""
         from rest_framework.settings import api_settings
 
-        return api_settings.DEFAULT_THROTTLE_RATES[self.scope]
+        return str(api_settings.DEFAULT_THROTTLE_RATES[self.scope])
 
     def get_cache_key(self, request: Request, view: APIView) -> str:
         """Return who is counted: the user when known, else the address."""

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-WIDTH = 640
-LEFT = 8
-RIGHT = 632
+LEFT = 14
+RIGHT = 406
+LONGEST_BAR = 250
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Bar:
 
 def interval(timing: dict[str, Any]) -> Interval | None:
     """Return the drawing of a speedup, None when the timing has none."""
-    value = timing.get("speedup")
-    if not _positive(value):
+    value = _number(timing.get("speedup"))
+    if not value:
         return None
-    low = timing["speedup_low"] if _positive(timing.get("speedup_low")) else value
-    high = timing["speedup_high"] if _positive(timing.get("speedup_high")) else value
+    low = _number(timing.get("speedup_low")) or value
+    high = _number(timing.get("speedup_high")) or value
     start, end = _span(min(low, 1.0) / 1.15, max(high, 1.0) * 1.15)
 
     def x(number: float) -> float:
@@ -57,10 +57,10 @@ def bars(timing: dict[str, Any], roofline: dict[str, Any] | None) -> list[Bar]:
         ("reference", timing.get("reference_ms"), False),
         ("roofline", (roofline or {}).get("t_roof_ms"), False),
     ]
-    known = [(label, float(ms), own) for label, ms, own in rows if _positive(ms)]
+    known = [(label, _number(ms), own) for label, ms, own in rows if _number(ms)]
     longest = max((ms for _, ms, _ in known), default=1.0)
     return [
-        Bar(label, round(max(2.0, 440 * ms / longest), 1), 14 + 30 * i, duration(ms / 1e3), own)
+        Bar(label, round(max(2.0, LONGEST_BAR * ms / longest), 1), 14 + 30 * i, duration(ms / 1e3), own)
         for i, (label, ms, own) in enumerate(known)
     ]
 
@@ -79,8 +79,11 @@ def _digits(number: float) -> str:
     return f"{number:.1f}" if number >= 10 else f"{number:.2f}"
 
 
-def _positive(number: Any) -> bool:
-    return isinstance(number, int | float) and not isinstance(number, bool) and number > 0
+def _number(value: Any) -> float:
+    """Return a positive finite number as it is, anything else as 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return 0.0
+    return float(value) if value > 0 else 0.0
 
 
 def _span(start: float, end: float) -> tuple[float, float]:

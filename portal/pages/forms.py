@@ -29,9 +29,7 @@ class SubmitForm(forms.Form):
         (Mode.CHECK.value, "Check"),
     )
 
-    problem = _Problems(
-        queryset=Problem.objects.none(), to_field_name="slug", empty_label="choose a problem"
-    )
+    problem = _Problems(queryset=Problem.objects.none(), to_field_name="slug", empty_label="choose a problem")
     target = _Targets(queryset=Target.objects.none(), to_field_name="slug", empty_label="choose a target")
     file = forms.FileField(required=False, allow_empty_file=True)
     source = forms.CharField(

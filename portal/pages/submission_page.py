@@ -41,6 +41,8 @@ def context(submission: Submission, viewer: policies.Viewer, looks: int = 0) -> 
         "attempt": attempt,
         "stages": _stages(submission, attempt),
         "result": result,
+        "ranks": (ranks := _ranks(result)),
+        "all_agree": all(row["ok"] for row in ranks),
         "speedup_chart": figures.interval(timing) if timing else None,
         "time_chart": figures.bars(timing, (result or {}).get("roofline")) if timing else None,
         "flags": [(flag, FLAGS.get(flag, "")) for flag in (result or {}).get("flags", [])],
@@ -72,6 +74,25 @@ def source_context(submission: Submission, viewer: policies.Viewer) -> dict[str,
             for index, (name, data) in enumerate(sorted(members.items(), key=lambda m: m[0] != bundles.MAIN))
         ]
     }
+
+
+def _ranks(result: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """Return one row a rank with every column present, so that a template can show any of them."""
+    rows = []
+    for row in (result or {}).get("ranks") or []:
+        first = row.get("first_wrong") or {}
+        rows.append(
+            {
+                "rank": row.get("rank"),
+                "ok": bool(row.get("ok")),
+                "output": row.get("output") or first.get("output") or "–",
+                "index": ", ".join(str(i) for i in first.get("index") or []),
+                "message": row.get("message") or "",
+                "has_first": bool(first),
+                **{name: first.get(name) for name in ("expected", "got", "wrong", "total")},
+            }
+        )
+    return rows
 
 
 def _headline(submission: Submission, result: dict[str, Any] | None) -> str:

@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from portal.accounts.current import signed_in
 from portal.core.errors import DomainError
 from portal.pages import submission_page
 from portal.pages.forms import MineForm, RunForm, SubmitForm
@@ -38,12 +39,12 @@ def _visible(request: HttpRequest, submission_id: UUID) -> Submission:
 def submit_form(request: HttpRequest) -> HttpResponse:
     """Send one source; errors come back beside their field."""
     if request.method != "POST":
-        form = SubmitForm(user=request.user, initial=_initial(request))
+        form = SubmitForm(user=signed_in(request), initial=_initial(request))
         return render(request, "submissions/submit.html", _submit_context(request, form))
-    form = SubmitForm(request.POST, request.FILES, user=request.user)
+    form = SubmitForm(request.POST, request.FILES, user=signed_in(request))
     if form.is_valid():
         try:
-            accepted = services.submit(by=request.user, order=_order(form))
+            accepted = services.submit(by=signed_in(request), order=_order(form))
         except DomainError as error:
             form.add_error(error.field if error.field in form.fields else None, error.message)
         else:
@@ -52,7 +53,7 @@ def submit_form(request: HttpRequest) -> HttpResponse:
 
 
 def _submit_context(request: HttpRequest, form: SubmitForm) -> dict[str, Any]:
-    return {"form": form, "quota": policies.quota_of(request.user), "max_bytes": MAX_BYTES}
+    return {"form": form, "quota": policies.quota_of(signed_in(request)), "max_bytes": MAX_BYTES}
 
 
 def _order(form: SubmitForm) -> services.Order:
@@ -82,7 +83,7 @@ def _initial(request: HttpRequest) -> dict[str, Any]:
     except (ValueError, Http404):
         return initial
     initial |= {"problem": before.problem.slug, "target": before.target.slug, "mode": before.mode}
-    if policies.can_view_source(request.user, before) and before.source.name.endswith(".py"):
+    if policies.can_view_source(request.user, before) and str(before.source.name).endswith(".py"):
         with before.source.open("rb") as stream:
             initial["source"] = stream.read().decode("utf-8-sig", "replace")
     if before.run.entrant.owner_id == request.user.pk:
@@ -97,7 +98,7 @@ def new_run(request: HttpRequest) -> HttpResponse:
     form = RunForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:
-            run = create_run(by=request.user, **form.cleaned_data)
+            run = create_run(by=signed_in(request), **form.cleaned_data)
         except DomainError as error:
             form.add_error(error.field if error.field in form.fields else None, error.message)
         else:
@@ -111,13 +112,13 @@ def new_run(request: HttpRequest) -> HttpResponse:
 def mine(request: HttpRequest) -> HttpResponse:
     """List one's own submissions, newest first."""
     form = MineForm(request.GET)
-    rows = Submission.objects.filter(author=request.user).with_names().order_by("-created_at", "-id")
+    rows = Submission.objects.filter(author=signed_in(request)).with_names().order_by("-created_at", "-id")
     rows = _narrow(rows, form.cleaned_data) if form.is_valid() else rows.none()
     page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
     context = {
         "page": page,
         "form": form,
-        "quota": policies.quota_of(request.user),
+        "quota": policies.quota_of(signed_in(request)),
         "filtered": any(request.GET.get(name) for name in form.fields),
     }
     return render(request, "submissions/mine.html", context)
@@ -164,7 +165,7 @@ def cancel_submission(request: HttpRequest, submission_id: UUID) -> HttpResponse
     """Cancel, then show the page again."""
     submission = _visible(request, submission_id)
     try:
-        services.cancel(by=request.user, submission=submission)
+        services.cancel(by=signed_in(request), submission=submission)
         messages.success(request, "Cancelled.")
     except DomainError as error:
         messages.error(request, error.message)
@@ -179,7 +180,9 @@ def visibility(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     wanted = request.POST.get("source_public", "")
     if wanted in ("yes", "no"):
         try:
-            services.set_visibility(by=request.user, submission=submission, source_public=wanted == "yes")
+            services.set_visibility(
+                by=signed_in(request), submission=submission, source_public=wanted == "yes"
+            )
             messages.success(
                 request, "The source is open to everybody." if wanted == "yes" else "The source is private."
             )

@@ -19,7 +19,7 @@ from problems.models import Problem
 from problems.views import problem_context
 
 LATEST = 8
-EXAMPLE = '''\
+EXAMPLE = """\
 import torch
 import torch.distributed as dist
 
@@ -28,7 +28,7 @@ def solution(tensor: torch.Tensor) -> torch.Tensor:
     out = tensor.clone()
     dist.all_reduce(out)
     return out
-'''
+"""
 
 
 def home(request: HttpRequest) -> HttpResponse:
@@ -38,7 +38,11 @@ def home(request: HttpRequest) -> HttpResponse:
         .with_names()
         .order_by("-finished_at")[:LATEST]
     )
-    context = {"latest": latest, "example": render_code(EXAMPLE), "problem_count": Problem.objects.active().count()}
+    context = {
+        "latest": latest,
+        "example": render_code(EXAMPLE),
+        "problem_count": Problem.objects.active().count(),
+    }
     return render(request, "pages/home.html", context)
 
 
@@ -99,7 +103,7 @@ def error(request: HttpRequest, code: int) -> HttpResponse:
         return problem_json.response(request, code, title.lower().replace(" ", "_"), advice)
     context: dict[str, Any] = {"code": code, "title": title, "advice": advice, "request_id": request_id.get()}
     if code == 500:  # nothing that could fail once more: no user, no database
-        return render(None, "500.html", context, status=500)  # type: ignore[arg-type]
+        return render(None, "500.html", context, status=500)
     return render(request, "pages/error.html", context, status=code)
 
 

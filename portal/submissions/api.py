@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.accounts.authentication import TokenHasScope
+from portal.accounts.current import signed_in
 from portal.core.errors import InvalidInput, NotFound
 from portal.core.pagination import CursorPages
 from portal.core.views import ApiView, NeedsUser
@@ -100,7 +101,7 @@ class SubmissionList(ApiView):
     )
     def post(self, request: Request) -> Response:
         """Store the source and queue it: 202 with where to look. 200 when this key was accepted before."""
-        accepted = submit(by=request.user, order=_order(request))
+        accepted = submit(by=signed_in(request), order=_order(request))
         body = SubmissionSerializer(accepted.submission, context={"request": request}).data
         headers = {"Location": body["links"]["self"]}
         if body["poll_after"]:
@@ -156,7 +157,7 @@ class SubmissionCancel(ApiView):
         form = CancelSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         submission = cancel(
-            by=request.user,
+            by=signed_in(request),
             submission=visible_submission(request, submission_id),
             reason=form.validated_data["reason"],
         )
@@ -175,7 +176,9 @@ class SubmissionVisibility(ApiView):
         form = VisibilitySerializer(data=request.data)
         form.is_valid(raise_exception=True)
         submission = set_visibility(
-            by=request.user, submission=visible_submission(request, submission_id), **form.validated_data
+            by=signed_in(request),
+            submission=visible_submission(request, submission_id),
+            **form.validated_data,
         )
         return Response(SubmissionSerializer(submission, context={"request": request}).data)
 
@@ -209,7 +212,7 @@ class RunList(ApiView):
     @extend_schema(operation_id="runs_list")
     def get(self, request: Request) -> Response:
         """List the runs you may submit to."""
-        page = self.paginate_queryset(ModelRun.objects.usable_by(request.user))
+        page = self.paginate_queryset(ModelRun.objects.usable_by(signed_in(request)))
         return self.get_paginated_response(RunSerializer(page, many=True).data)
 
     @extend_schema(request=NewRunSerializer, responses={201: RunSerializer})
@@ -217,7 +220,7 @@ class RunList(ApiView):
         """Make a run."""
         form = NewRunSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        run = create_run(by=request.user, **form.validated_data)
+        run = create_run(by=signed_in(request), **form.validated_data)
         return Response(RunSerializer(run).data, status=201)
 
 
@@ -230,4 +233,4 @@ class QuotaView(ApiView):
     @extend_schema(responses={200: QuotaSerializer})
     def get(self, request: Request) -> Response:
         """Say how much of the quota is used and when it frees."""
-        return Response(QuotaSerializer(policies.quota_of(request.user)).data)
+        return Response(QuotaSerializer(policies.quota_of(signed_in(request))).data)

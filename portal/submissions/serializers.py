@@ -15,7 +15,7 @@ class OrderSerializer(serializers.Serializer[Any]):
     file = serializers.FileField(
         required=False, help_text="A .py, or a .zip with solution.py and .cu/.cuh/.h."
     )
-    source = serializers.CharField(
+    source = serializers.CharField(  # type: ignore[assignment]
         required=False, trim_whitespace=False, help_text="The text of solution.py, instead of `file`."
     )
     problem = serializers.CharField(max_length=80, help_text="Slug or number of the problem.")
@@ -29,7 +29,9 @@ class OrderSerializer(serializers.Serializer[Any]):
         required=False, allow_null=True, min_value=0, max_value=9999, default=None
     )
     step = serializers.IntegerField(required=False, min_value=0, max_value=999, default=0)
-    parent = serializers.UUIDField(required=False, allow_null=True, default=None)
+    parent = serializers.UUIDField(  # type: ignore[assignment]
+        required=False, allow_null=True, default=None
+    )
     source_public = serializers.BooleanField(required=False, default=False)
     results_public = serializers.BooleanField(required=False, default=True)
     batch = serializers.BooleanField(required=False, default=False, help_text="Wait behind interactive work.")
@@ -54,7 +56,7 @@ class LinksSerializer(serializers.Serializer[Any]):
     page = serializers.URLField()
     result = serializers.URLField()
     logs = serializers.URLField()
-    source = serializers.URLField()
+    source = serializers.URLField()  # type: ignore[assignment]
     cancel = serializers.URLField()
 
 
@@ -87,7 +89,7 @@ class SubmissionSerializer(serializers.ModelSerializer[Submission]):
 
     def get_queue_position(self, submission: Submission) -> int | None:
         """Say the place in the queue, 1 = next; null when it does not wait. Only for single objects."""
-        if submission.state != State.QUEUED or self.parent is not None:
+        if submission.state != State.QUEUED or self.root is not self:
             return None
         return Submission.objects.ahead_of(submission) + 1
 

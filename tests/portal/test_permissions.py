@@ -62,7 +62,12 @@ TABLE: dict[str, dict[str, tuple[int, int, int, int]]] = {
     "/api/v1/runs/": {"GET": (401, 200, 200, 200), "POST": (401, 422, 422, 422)},
     "/api/v1/quota/": {"GET": (401, 200, 200, 200), "POST": API_NO_POST},
     "/api/v1/submissions/": {"GET": OPEN, "POST": (401, 422, 422, 422), "DELETE": API_NO_POST},
-    "/api/v1/submissions/{open}/": {"GET": OPEN, "POST": API_NO_POST, "PUT": API_NO_POST, "DELETE": API_NO_POST},
+    "/api/v1/submissions/{open}/": {
+        "GET": OPEN,
+        "POST": API_NO_POST,
+        "PUT": API_NO_POST,
+        "DELETE": API_NO_POST,
+    },
     "/api/v1/submissions/{open}/result/": {"GET": OPEN, "POST": API_NO_POST},
     "/api/v1/submissions/{open}/logs/": {"GET": (404, 404, 200, 200), "POST": API_NO_POST},
     "/api/v1/submissions/{open}/source/": {"GET": (404, 404, 200, 200), "POST": API_NO_POST},
@@ -75,6 +80,7 @@ TABLE: dict[str, dict[str, tuple[int, int, int, int]]] = {
     "/api/v1/submissions/{hidden}/cancel/": {"POST": (401, 404, 409, 409)},
     "/api/v1/submissions/{hidden}/visibility/": {"POST": (401, 404, 200, 200)},
 }
+
 
 @pytest.fixture
 def world() -> dict[str, Any]:
@@ -150,7 +156,9 @@ def test_every_route_of_these_rooms_is_in_the_table() -> None:
         "<str:slug>": "SLUG",
         "<slug:slug>": "SLUG",
     }
-    known = {path.partition("?")[0].replace("allreduce", "SLUG").replace("participants", "SLUG") for path in TABLE}
+    known = {
+        path.partition("?")[0].replace("allreduce", "SLUG").replace("participants", "SLUG") for path in TABLE
+    }
     known |= {"/api/v1/targets/SLUG/"}
     for route in routes(get_resolver().url_patterns):
         if route.startswith(("admin/", "boards/")) or route.startswith("api/^") or "leaderboards" in route:

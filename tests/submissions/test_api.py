@@ -121,7 +121,11 @@ def test_bad_input_is_named_and_leaves_nothing(
         (b'"text"', 400, "parse_error"),
         (b'{"problem": {"a": 1}}', 422, "invalid"),
         (b"\xff", 400, "parse_error"),
-        (b'{"source": "\\ud800", "problem": "a", "target": "b"}', 422, "source.surrogate_characters_not_allowed"),
+        (
+            b'{"source": "\\ud800", "problem": "a", "target": "b"}',
+            422,
+            "source.surrogate_characters_not_allowed",
+        ),
         (b"[" * 100_000, 400, "parse_error"),
     ],
 )
@@ -137,14 +141,21 @@ def test_other_media_types_are_415(api: Client) -> None:
 
 def test_broken_multipart_bodies_are_refused(api: Client) -> None:
     client = api(factories.UserFactory())
-    cases = [(b"--x\r\nnonsense", "; boundary=x"), (b"", ""), (b"--x", ""), (b"x", '; boundary="'), (b"x", "; boundary=é")]
+    cases = [
+        (b"--x\r\nnonsense", "; boundary=x"),
+        (b"", ""),
+        (b"--x", ""),
+        (b"x", '; boundary="'),
+        (b"x", "; boundary=é"),
+    ]
     for body, parameters in cases:
         response = client.post(URL, body, content_type="multipart/form-data" + parameters)
         assert response.status_code in (400, 422), (body, parameters)
 
 
 @pytest.mark.parametrize(
-    "header", ["", "Token", "Token x y", "Token nonsense", "Token é".encode("latin-1").decode("latin-1"), "Bearer x"]
+    "header",
+    ["", "Token", "Token x y", "Token nonsense", "Token é".encode("latin-1").decode("latin-1"), "Bearer x"],
 )
 def test_without_a_good_token_nothing_is_taken(header: str) -> None:
     client = APIClient()
@@ -155,7 +166,9 @@ def test_without_a_good_token_nothing_is_taken(header: str) -> None:
 
 
 def test_a_token_without_the_scope_is_403(api: Client) -> None:
-    demand_problem(api(factories.UserFactory(), scopes=["read"]).post(URL, form()), 403, "token.scope_missing")
+    demand_problem(
+        api(factories.UserFactory(), scopes=["read"]).post(URL, form()), 403, "token.scope_missing"
+    )
     assert api(factories.UserFactory(), scopes=["submit"]).get(URL).status_code == 403
 
 
@@ -288,7 +301,9 @@ def test_quota_over_the_api(api: Client) -> None:
     assert client.get("/api/v1/quota/").json()["remaining"] == before - 1
 
 
-def test_an_unexpected_fault_is_a_500_problem_without_details(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_fault_is_a_500_problem_without_details(
+    api: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(**_: Any) -> None:
         raise RuntimeError("secret detail")
 

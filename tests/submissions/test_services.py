@@ -25,7 +25,12 @@ def world() -> Any:
 
 
 def order(**fields: Any) -> services.Order:
-    values = {"content": factories.GOOD.encode(), "filename": "s.py", "problem": "allreduce", "target": "cpu4"}
+    values = {
+        "content": factories.GOOD.encode(),
+        "filename": "s.py",
+        "problem": "allreduce",
+        "target": "cpu4",
+    }
     return services.Order(**{**values, **fields})
 
 
