@@ -46,7 +46,7 @@ def _layout(x: dict[str, Any], y: dict[str, Any], **more: Any) -> dict[str, Any]
         "margin": {"l": 56, "r": 16, "t": 16, "b": 48},
         "hovermode": "closest",
         "hoverlabel": {"bgcolor": "@surface", "bordercolor": "@line", "font": {"color": "@ink"}},
-        "legend": {"orientation": "h", "y": -0.22, "x": 0},
+        "legend": {"orientation": "h", "x": 0},
         "xaxis": axis | x,
         "yaxis": axis | y,
     } | more
@@ -187,7 +187,7 @@ def categories(rows: Sequence[Curved]) -> dict[str, Any]:
         {"tickformat": ".0%", "range": [0, 1], "title": {"text": "share of samples"}},
         {"autorange": "reversed"},
         barmode="stack",
-        height=max(240, 120 + 34 * len(rows)),
+        height=max(190, 120 + 34 * len(rows)),
     )
     return {"data": data, "layout": layout}
 

@@ -28,12 +28,17 @@ function draw(figure) {
   if (!island || !place) return;
   const { data, layout } = tinted(JSON.parse(island.textContent), getComputedStyle(document.documentElement));
   const narrow = place.clientWidth < 480;
+  const named = data.filter((trace) => trace.name && trace.showlegend !== false).length;
   if (narrow) {
     layout.annotations = [];
-    layout.showlegend = data.filter((trace) => trace.name).length > 1;
-    layout.margin = { ...layout.margin, l: 48, r: 8 };
+    layout.showlegend = named > 1;
   }
-  layout.height = layout.height || (narrow ? 340 : 420);
+  // The legend lies at the foot of the picture, and the foot grows with it: it never covers the axis.
+  const lines = layout.showlegend === false || named < 2 ? 0 : narrow ? named : Math.ceil(named / 4);
+  const foot = 20 * lines;
+  layout.legend = { ...layout.legend, yref: "container", y: 0, yanchor: "bottom", traceorder: "normal" };
+  layout.margin = { ...layout.margin, b: 52 + foot, ...(narrow ? { l: 48, r: 8 } : {}) };
+  layout.height = (layout.height || (narrow ? 300 : 400)) + foot;
   layout.font = { ...layout.font, family: getComputedStyle(document.body).fontFamily };
   const name = figure.dataset.name || "chart";
   plot.react(place, data, layout, {
@@ -62,5 +67,6 @@ if (plot) {
     }
   }, { rootMargin: "200px" });
   figures.forEach((figure) => seen.observe(figure));
+  window.addEventListener("beforeprint", () => figures.forEach(draw));
   dark.addEventListener("change", () => figures.filter((f) => f.dataset.drawn).forEach(draw));
 }
