@@ -12,9 +12,14 @@ from typing import Any
 import torch
 
 from evaluator.harness.rank.recipe import tensor_at
+from evaluator.harness.sandbox.logs import clean_text
 
 ALIGN = 64
 MAX_NODES = 20000
+MAX_DEPTH = 20
+MAX_DIMS = 64
+MAX_INT = 1 << 62
+MAX_WORDS = 400
 DTYPES = {
     name: getattr(torch, name)
     for name in (
@@ -40,23 +45,51 @@ def parse(claim: Any) -> Any:
 
 def _parse(claim: Any, budget: list[int], depth: int) -> Any:
     budget[0] -= 1
-    if budget[0] < 0 or depth > 20 or not isinstance(claim, dict) or len(claim) != 1:
+    if not isinstance(claim, dict) or len(claim) != 1:
         raise BadClaim("malformed output claim")
+    if budget[0] < 0 or depth > MAX_DEPTH:
+        return {"x": "tree that is too large or too deep"}
     ((form, body),) = claim.items()
     if form == "t" and isinstance(body, list) and len(body) == 2:
-        dtype, shape = body
-        sound = isinstance(shape, list) and all(type(n) is int and 0 <= n < 1 << 48 for n in shape)
-        if isinstance(dtype, str) and len(dtype) < 32 and sound and len(shape) < 32:
-            return {"t": [dtype, shape]}
-    elif form == "v" and (body is None or isinstance(body, (bool, int, float, str, list))):
-        return {"v": body}
-    elif form == "l" and isinstance(body, list):
+        return _parse_tensor(*body)
+    if form == "v":
+        return _parse_value(body)
+    if form == "l" and isinstance(body, list):
         return {"l": [_parse(item, budget, depth + 1) for item in body]}
-    elif form == "d" and isinstance(body, dict):
-        return {"d": {key: _parse(body[key], budget, depth + 1) for key in sorted(body)}}
-    elif form == "x" and isinstance(body, str):
-        return {"x": body[:80]}
+    if form == "d" and isinstance(body, dict):
+        return {"d": {words(key): _parse(body[key], budget, depth + 1) for key in sorted(body)}}
+    if form == "x" and isinstance(body, str):
+        return {"x": words(body, 80)}
     raise BadClaim("malformed output claim")
+
+
+def _parse_tensor(dtype: Any, shape: Any) -> Any:
+    if not isinstance(dtype, str) or not isinstance(shape, list):
+        raise BadClaim("malformed tensor claim")
+    if not all(type(n) is int and n >= 0 for n in shape):
+        raise BadClaim("malformed tensor claim")
+    if len(shape) > MAX_DIMS or any(n >= MAX_INT for n in shape):
+        return {"x": "tensor that is too large"}
+    return {"t": [words(dtype, 32), shape]}
+
+
+def _parse_value(body: Any) -> Any:
+    if isinstance(body, list):
+        if not all(type(n) is int and abs(n) < MAX_INT for n in body) or len(body) > MAX_DIMS:
+            raise BadClaim("malformed size claim")
+        return {"v": body}
+    if isinstance(body, str):
+        return {"v": words(body)}
+    if body is None or isinstance(body, (bool, float)):
+        return {"v": body}
+    if type(body) is int:
+        return {"v": body} if abs(body) < MAX_INT else {"x": "number of more than 62 bits"}
+    raise BadClaim("malformed value claim")
+
+
+def words(text: str, limit: int = 200) -> str:
+    """A rank's words as text that can be stored and shown: valid UTF-8, no controls, capped."""
+    return clean_text(text[:limit].encode("utf-8", "replace"))
 
 
 def nbytes(claim: Any) -> int:
@@ -97,6 +130,11 @@ def difference(got: Any, want: Any, path: str = "") -> tuple[str, str] | None:
     kind: type, structure, dtype or shape. Plain values are compared with the values, not here.
     """
     where = f"output {path}" if path else "the output"
+    found = _difference(got, want, path, where)
+    return (found[0], words(found[1], MAX_WORDS)) if found else None
+
+
+def _difference(got: Any, want: Any, path: str, where: str) -> tuple[str, str] | None:
     ((have, mine),), ((need, theirs),) = got.items(), want.items()
     if have == "x":
         return "type", f"{where} is a {mine}; return tensors, numbers and lists or dicts of them"

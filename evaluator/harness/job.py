@@ -22,34 +22,17 @@ import torch
 from evaluator.harness import claims, encode
 from evaluator.harness.errors import JudgeFault
 from evaluator.harness.plainbox import PlainBox
+from evaluator.harness.reports import JobFailed, RankReport, own_frames, read_message, spans, told
 from evaluator.harness.sandbox.logs import CappedLog, clean_text
 from evaluator.harness.slots import Slot
 from evaluator.harness.warm import Template, base_env
+from problems.leaves import tensors
 from problems.registry import Problem, Target
 
 BUILDERS = {"ninja", "cc1plus", "cc1", "as", "ld", "nvcc", "cicc", "ptxas", "cudafe++", "collect2"}
 GRACE_S = 1.5
 STACKS_S = 1.0
-
-
-@dataclass
-class RankReport:
-    """What is known of one rank when a job fails; everything in it is a claim or an exit status."""
-
-    rank: int
-    state: str = "waiting"
-    error: dict[str, Any] | None = None
-    exit_code: int | None = None
-
-
-class JobFailed(Exception):
-    """The job can't go on. `kind`: error, exit, deadline, protocol, gone."""
-
-    def __init__(self, kind: str, phase: str, ranks: list[RankReport], note: str = "") -> None:
-        super().__init__(f"{kind} in {phase}: {note}")
-        self.kind, self.phase, self.ranks, self.note = kind, phase, ranks, note
-        self.out_of_memory = False
-        self.stacks: dict[int, str] = {}
+STACK_BYTES = 64 * 1024
 
 
 @dataclass
@@ -62,6 +45,8 @@ class Turn:
     inout: list[dict[str, Any]]
     changed: list[int | None]
     late: list[bool]
+    unfinished: list[str | None]
+    """Per rank the first inout argument that still changed after done."""
     spans: list[list[int]] = field(default_factory=list)
     built_late: bool = False
 
@@ -94,6 +79,7 @@ class Job:
         self._sent_recipe: list[Any] = [None] * self.world_size
         self._sequence = 0
         self._poll = select.poll()
+        self._build_until: float | None = None
         self._pattern = torch.randint(0, 256, (1 << 16,), dtype=torch.uint8)
         names = enumerate(problem.arguments)
         self._kept = frozenset(i for i, a in names if a.role in ("dynamic", "static"))
@@ -192,15 +178,16 @@ class Job:
     ) -> list[dict[str, Any]]:
         """One `wanted` message from every rank. Extends the limit while a compiler works inside."""
         deadline = time.monotonic() + limit_s
-        build_deadline = time.monotonic() + max(limit_s, self._build_limit())
+        if self._build_until is None:
+            self._build_until = time.monotonic() + max(limit_s, self._build_limit())
         got: dict[int, dict[str, Any]] = {}
         for report in self.reports:
             report.state = "waiting"
         while len(got) < self.world_size:
             left = deadline - time.monotonic()
             if left <= 0:
-                if time.monotonic() < build_deadline and self._building():
-                    deadline = min(build_deadline, time.monotonic() + 5.0)
+                if time.monotonic() < self._build_until and self._building():
+                    deadline = min(self._build_until, time.monotonic() + 5.0)
                     continue
                 raise self._failed("deadline", phase, got)
             for descriptor, _ in self._poll.poll(min(left, 1.0) * 1000):
@@ -224,10 +211,10 @@ class Job:
             self._poll.unregister(descriptor)
             report.state = "closed"
             raise self._failed("exit", phase, got)
-        message = _read(data)
+        message = read_message(data)
         kind = message.get("t")
         if kind == "error" and isinstance(message.get("message"), str):
-            report.state, report.error = "error", message
+            report.state, report.error = "error", told(message)
             raise self._failed("error", phase, got)
         if kind == "joined" and phase == "import" and report.state == "waiting":
             report.state = "joined"
@@ -243,14 +230,22 @@ class Job:
 
     def _take_exit(self, phase: str, got: dict[int, dict[str, Any]]) -> None:
         data = self.template.control.recv(65536)
-        message = _read(data) if data else {}
-        rank, code = message.get("rank"), message.get("code")
-        if message.get("t") == "exit" and type(rank) is int and 0 <= rank < self.world_size:
-            self.reports[rank].exit_code = code if type(code) is int else None
-            self.reports[rank].state = "exited"
+        message = read_message(data) if data else {}
+        if self._note_exit(message):
             raise self._failed("exit", phase, got)
         self._poll.unregister(self.template.control)
         raise self._failed("gone", phase, got, "the sandbox's first process ended")
+
+    def _note_exit(self, message: dict[str, Any]) -> bool:
+        """File a rank's exit as the template tells it; False for anything else."""
+        rank, code = message.get("rank"), message.get("code")
+        sound = type(code) is int and abs(code) < 256
+        if message.get("t") != "exit" or not sound or type(rank) is not int:
+            return False
+        if not 0 <= rank < self.world_size:
+            return False
+        self.reports[rank].exit_code, self.reports[rank].state = code, "exited"
+        return True
 
     def _failed(self, kind: str, phase: str, got: dict[int, dict[str, Any]], note: str = "") -> JobFailed:
         """Gather what the other ranks still say, and on a hang where each of them waits."""
@@ -270,10 +265,8 @@ class Job:
             for descriptor, _ in ready:
                 if descriptor == self.template.control.fileno():
                     data = self.template.control.recv(65536)
-                    message = _read(data) if data else {}
-                    rank = message.get("rank")
-                    if type(rank) is int and 0 <= rank < self.world_size:
-                        self.reports[rank].exit_code = message.get("code")
+                    message = read_message(data) if data else {}
+                    self._note_exit(message)
                     if not data:
                         self._poll.unregister(descriptor)
                     continue
@@ -290,9 +283,9 @@ class Job:
         if not data:
             self._poll.unregister(descriptor)
             return
-        message = _read(data)
-        if message.get("t") == "error" and report.error is None:
-            report.state, report.error = "error", message
+        message = read_message(data)
+        if message.get("t") == "error" and isinstance(message.get("message"), str) and report.error is None:
+            report.state, report.error = "error", told(message)
 
     def _stacks(self) -> dict[int, str]:
         """Each rank's Python stack as it wrote it: text, capped, never trusted."""
@@ -301,16 +294,21 @@ class Job:
         except OSError:
             return {}
         found: dict[int, bytes] = dict.fromkeys(range(self.world_size), b"")
+        pipes = dict(self._stack_pipes)
         deadline = time.monotonic() + STACKS_S
-        while (left := deadline - time.monotonic()) > 0:
+        while pipes and (left := deadline - time.monotonic()) > 0:
             if all(found.values()):
                 left = min(left, 0.1)  # everybody has begun to write; take what still comes
-            ready, _, _ = select.select(list(self._stack_pipes), [], [], left)
+            ready, _, _ = select.select(list(pipes), [], [], left)
             if not ready and all(found.values()):
                 break
             for descriptor in ready:
-                found[self._stack_pipes[descriptor]] += os.read(descriptor, 65536)
-        return {rank: _own_frames(clean_text(raw[:16000])) for rank, raw in found.items() if raw}
+                rank = pipes[descriptor]
+                chunk = os.read(descriptor, STACK_BYTES)
+                found[rank] += chunk
+                if not chunk or len(found[rank]) > STACK_BYTES:
+                    del pipes[descriptor]  # ended, or a flood that is no stack
+        return {rank: own_frames(clean_text(raw[:16000])) for rank, raw in found.items() if raw}
 
     def _building(self) -> bool:
         for pid in self.box.pids():
@@ -337,17 +335,20 @@ class Job:
         snapshots = [
             slot.snapshot(claims.nbytes(claim)) for slot, claim in zip(self.outputs, parsed, strict=True)
         ]
+        pairs = list(zip(self.inputs, packed, strict=True))
+        inout = [self._after(slot, item) for slot, item in pairs]
         self.box.freeze()
         late = [not slot.same(taken) for slot, taken in zip(self.outputs, snapshots, strict=True)]
-        pairs = list(zip(self.inputs, packed, strict=True))
+        again = [self._after(slot, item) for slot, item in pairs]
         return Turn(
             seconds=seconds,
             claims=parsed,
             outputs=snapshots,
-            inout=[self._after(slot, item) for slot, item in pairs],
+            inout=inout,
             changed=[encode.changed(item, slot.buffer, self._kept) for slot, item in pairs],
             late=late,
-            spans=[m["spans"] if isinstance(m.get("spans"), list) else [] for m in done],
+            unfinished=[_first_difference(*both) for both in zip(inout, again, strict=True)],
+            spans=[spans(m.get("spans")) for m in done],
             built_late=any(m.get("built") for m in done),
         )
 
@@ -409,18 +410,13 @@ class Job:
         self.log.close()
 
 
-def _own_frames(text: str) -> str:
-    """A stack dump without the shim's frames."""
-    return "\n".join(line for line in text.splitlines() if "/opt/pkb/rank/" not in line)
-
-
-def _read(data: bytes) -> dict[str, Any]:
-    """A message as a dict; anything else becomes an empty one, which no state accepts."""
-    try:
-        message = json.loads(data)
-    except (ValueError, RecursionError):
-        return {}
-    return message if isinstance(message, dict) else {}
+def _first_difference(before: dict[str, Any], after: dict[str, Any]) -> str | None:
+    """The first name whose tensors no longer hold the same bytes."""
+    for name, tree in before.items():
+        for (_, left), (_, right) in zip(tensors(tree), tensors(after[name]), strict=True):
+            if not torch.equal(encode.raw_bytes(left), encode.raw_bytes(right)):
+                return name
+    return None
 
 
 def _free_port() -> int:

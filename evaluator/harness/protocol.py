@@ -13,7 +13,8 @@ from evaluator.harness import claims, verdict
 from evaluator.harness.cases import Call, Cases
 from evaluator.harness.check import check_rank, validity
 from evaluator.harness.errors import JudgeFault, Stopped
-from evaluator.harness.job import Job, JobFailed, Turn
+from evaluator.harness.job import Job, Turn
+from evaluator.harness.reports import JobFailed
 from evaluator.harness.stats import Speedup, speedup
 from evaluator.harness.verdict import Verdict
 from problems.leaves import Answer
@@ -117,7 +118,7 @@ class Session:
             turn = self.reference.call(call.packed, self.first_limit, "call")
         except JobFailed as failure:
             raise JudgeFault(f"the reference failed: {verdict.from_failure(failure).message}") from failure
-        if any(turn.late) or any(index is not None for index in turn.changed):
+        if any(turn.late) or any(turn.unfinished) or any(index is not None for index in turn.changed):
             raise JudgeFault("the reference changed an input or wrote after it was done")
         return turn
 
@@ -135,9 +136,6 @@ class Session:
         for rank, late in enumerate(turn.late):
             if late:
                 raise Verdicted(verdict.late_write(rank))
-        for rank, index in enumerate(turn.changed):
-            if index is not None:
-                raise Verdicted(verdict.input_changed(self.problem.arguments[index].name, rank))
         return turn
 
     def stop_if_asked(self) -> None:
@@ -150,7 +148,7 @@ class Session:
             found = claims.difference(claim, expected)
             if found:
                 raise Verdicted(verdict.from_claim(*found, rank))
-        got = answers_of(mine, theirs.claims)
+        got = answers_of(mine)
         mismatches = [
             check_rank(self.problem, mine_, want_, rank)
             for rank, (mine_, want_) in enumerate(zip(got, want, strict=True))
@@ -162,6 +160,16 @@ class Session:
             found_verdict = verdict.from_mismatch(first, where)
             _hint_input(found_verdict, call, got)
             raise Verdicted(found_verdict)
+        self._check_arguments(mine)
+
+    def _check_arguments(self, mine: Turn) -> None:
+        """Read-only arguments are as they were, and nothing was still at work on the others."""
+        for rank, index in enumerate(mine.changed):
+            if index is not None:
+                raise Verdicted(verdict.input_changed(self.problem.arguments[index].name, rank))
+        for rank, name in enumerate(mine.unfinished):
+            if name is not None:
+                raise Verdicted(verdict.unfinished(name, rank))
 
     def run_trials(self) -> None:
         """Five calls against golden; the reference must pass them too."""
@@ -170,7 +178,7 @@ class Session:
             want = self.cases.answers(self.next_call)
             self.next_call += 1
             theirs = self.run_reference(call)
-            for rank, (answer, truth) in enumerate(zip(answers_of(theirs, theirs.claims), want, strict=True)):
+            for rank, (answer, truth) in enumerate(zip(answers_of(theirs), want, strict=True)):
                 wrong = check_rank(self.problem, answer, truth, rank)
                 if wrong:
                     raise JudgeFault(f"the reference disagrees with golden: {wrong}")
@@ -187,7 +195,7 @@ class Session:
             self.next_call += 1
             theirs = self.run_reference(call)
             mine = self.run_submission(call, self.limit)
-            self.judge(call, mine, theirs, answers_of(theirs, theirs.claims), f"warm-up call {index + 1}")
+            self.judge(call, mine, theirs, answers_of(theirs), f"warm-up call {index + 1}")
         self.timing.warmup = count
 
     def measure_handshake(self) -> None:
@@ -219,7 +227,7 @@ class Session:
         for index, call in enumerate(calls):
             theirs, mine = turns[True][index], turns[False][index]
             where = f"timed pair {number + 1}, call {index + 1}"
-            self.judge(call, mine, theirs, answers_of(theirs, theirs.claims), where)
+            self.judge(call, mine, theirs, answers_of(theirs), where)
         timing = self.timing
         references = [self._net(turn) for turn in turns[True]]
         solutions = [self._net(turn) for turn in turns[False]]
@@ -235,18 +243,18 @@ class Session:
         return max(turn.seconds - self.timing.handshake, turn.seconds / 2)
 
 
-def answers_of(turn: Turn, trusted: list[Any]) -> list[Answer]:
-    """The outputs as trees, laid out by claims that were found equal to the reference's."""
+def answers_of(turn: Turn) -> list[Answer]:
+    """The outputs as trees. The claims must be those of the reference, or found equal to them."""
     return [
         Answer(claims.tree(claim, data), inout)
-        for claim, data, inout in zip(trusted, turn.outputs, turn.inout, strict=True)
+        for claim, data, inout in zip(turn.claims, turn.outputs, turn.inout, strict=True)
     ]
 
 
 def _outside_gap(turn: Turn) -> float | None:
     """Outside clock less the ranks' own first start to last end, seconds; None for odd claims."""
     spans = turn.spans
-    if not all(len(span) == 3 and all(type(t) is int for t in span) for span in spans):
+    if not all(spans):
         return None
     return turn.seconds - (max(s[2] for s in spans) - min(s[0] for s in spans)) / 1e9
 

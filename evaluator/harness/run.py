@@ -12,7 +12,8 @@ from evaluator.harness import protocol, result, verdict
 from evaluator.harness.builds import Builder, BuildFailed, Built
 from evaluator.harness.cases import Cases, slot_sizes
 from evaluator.harness.errors import JudgeFault, Stopped
-from evaluator.harness.job import Job, JobFailed
+from evaluator.harness.job import Job
+from evaluator.harness.reports import JobFailed
 from evaluator.harness.warm import Template
 from problems.registry import Problem, Target
 

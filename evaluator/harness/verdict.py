@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from evaluator.harness.builds import BuildFailed, source_line
 from evaluator.harness.check import Mismatch
-from evaluator.harness.job import JobFailed, RankReport
+from evaluator.harness.reports import JobFailed, RankReport
 from evaluator.harness.sandbox.logs import clean_text
 
 
@@ -79,6 +79,16 @@ def late_write(rank: int) -> Verdict:
         "rejected.late_write",
         f"Rank {rank}: output bytes changed after the call was reported as done. All work must be finished "
         "when `solution` returns.",
+        rank,
+    )
+
+
+def unfinished(name: str, rank: int) -> Verdict:
+    return Verdict(
+        "incorrect",
+        "incorrect.unfinished",
+        f"Rank {rank}: the argument {name!r} still changed after `solution` had returned. Wait for "
+        "asynchronous collectives and join threads before returning.",
         rank,
     )
 

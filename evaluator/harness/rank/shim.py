@@ -19,7 +19,6 @@ import time
 import traceback
 from typing import Any
 
-import extensions
 import gloo_compat
 import torch
 import torch.distributed as dist
@@ -27,6 +26,9 @@ from recipe import Decoder
 
 ALIGN = 64
 MAX_TEXT = 16000
+MAX_PARTS = 2000
+# Looked up before the file is imported: a returned tensor may carry methods of its own under these names.
+_detach, _to_dense = torch.Tensor.detach, torch.Tensor.to_dense
 
 
 class _Ended(Exception):
@@ -56,6 +58,7 @@ class Rank:
         self, rank: int, order: dict[str, Any], control: socket.socket, inputs_fd: int, outputs_fd: int
     ) -> None:
         self.rank, self.order, self.control = rank, order, control
+        self.pid = os.getpid()
         self.inputs = memoryview(mmap.mmap(inputs_fd, order["inputs_bytes"]))
         self.outputs = memoryview(mmap.mmap(outputs_fd, order["outputs_bytes"]))
         os.close(inputs_fd)
@@ -64,10 +67,13 @@ class Rank:
         self.solution: Any = None
         self.decoder = Decoder(self.inputs, {})
         self.device = torch.device("cpu")
+        self.late_builds: list[str] = []
         self.copies: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def send(self, message: dict[str, Any]) -> None:
-        self.control.send(json.dumps(message).encode())
+        if os.getpid() != self.pid:
+            os._exit(70)  # a child that the file forked and let run on: it is not the rank
+        self.control.send(json.dumps(message, ensure_ascii=False).encode("utf-8", "replace"))
 
     def start(self) -> None:
         """Join the process group, make the problem's groups, import the solution."""
@@ -85,7 +91,10 @@ class Rank:
         place = self._to_card if self.device.type == "cuda" else None
         self.decoder = Decoder(self.inputs, groups, factories, place)
         self.send({"t": "joined"})
+        import extensions
+
         extensions.use_ready(f"{folder}/ext")
+        self.late_builds = extensions.LATE
         module = _load(f"{folder}/solution.py", "solution")
         self.solution = getattr(module, "solution", None)
         if not callable(self.solution):
@@ -119,14 +128,16 @@ class Rank:
         ended = time.monotonic_ns()
         spans = [began, middle, ended]
         done = {"t": "done", "seq": message["seq"], "claim": claim, "spans": spans}
-        if extensions.LATE:
-            done["built"] = extensions.LATE
+        if self.late_builds:
+            done["built"] = self.late_builds
         self.send(done)
 
     def record(self) -> int:
         """Import the file where builds are only noted down, and tell which there were."""
         torch.set_num_threads(1)
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        import extensions
+
         units: list[dict[str, Any]] = []
         extensions.record(units)
         note = ""
@@ -173,14 +184,15 @@ class Writer:
         self.buffer = buffer
         self.flat = torch.frombuffer(buffer, dtype=torch.uint8)
         self.used = 0
+        self.parts = 0
 
     def tensor(self, tensor: torch.Tensor) -> dict[str, Any]:
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
             return {"x": type(tensor).__name__}
         with torch.no_grad():
-            plain = tensor.detach()
+            plain = _detach(tensor)
             if plain.layout != torch.strided:
-                plain = plain.to_dense()
+                plain = _to_dense(plain)
             plain = plain.resolve_conj().resolve_neg()
             size = plain.numel() * plain.element_size()
             start = self.used
@@ -194,12 +206,17 @@ class Writer:
             return claim
 
     def node(self, leaf: Any) -> dict[str, Any]:
+        self.parts += 1
+        if self.parts > MAX_PARTS:
+            return {"x": f"tree of more than {MAX_PARTS} parts"}
         if isinstance(leaf, torch.Tensor):
             return self.tensor(leaf)
         if isinstance(leaf, torch.Size):
             return {"v": list(leaf)}
         if leaf is None or isinstance(leaf, (bool, int, float, str)):
             return {"v": leaf}
+        if isinstance(leaf, (list, tuple, dict)) and len(leaf) > MAX_PARTS:
+            return {"x": f"{type(leaf).__name__} of more than {MAX_PARTS} parts"}
         if isinstance(leaf, (list, tuple)):
             return {"l": [self.node(item) for item in leaf]}
         if isinstance(leaf, dict):

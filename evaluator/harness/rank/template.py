@@ -77,8 +77,11 @@ def main() -> None:
     """Import, wait for the order, fork, report."""
     sys.path.insert(0, HERE)
     control = socket.socket(fileno=int(sys.argv[1]))
-    import extensions  # noqa: F401  (imported here once, so that ranks need not)
-    import gloo_compat  # noqa: F401
+    import gloo_compat  # noqa: F401  (imported here once, so that ranks need not)
+
+    if not os.path.exists("/dev/nvidiactl"):
+        # On cards this import counts devices, after which no forked rank may use CUDA.
+        import extensions  # noqa: F401
     import shim  # noqa: F401
     import torch
     import torch.distributed
