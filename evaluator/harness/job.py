@@ -86,6 +86,8 @@ class Job:
         self._inout = {i: a.name for i, a in enumerate(problem.arguments) if a.role == "inout"}
         for name, content in files.items():
             template.put(name, content)
+        self.log.add("sandbox stdout", self.box.stdout.fileno())
+        self.log.add("sandbox stderr", self.box.stderr.fileno())
         self._launch("factories.py" in files)
 
     def _launch(self, factories: bool) -> None:

@@ -12,7 +12,7 @@ from evaluator.harness.builds import Builder
 from evaluator.harness.errors import JudgeFault, NoSandbox
 from evaluator.harness.run import Run, Stage
 from evaluator.harness.samples import bundled_hashes
-from evaluator.harness.sandbox import host_grade
+from evaluator.harness.sandbox import host_grade, self_check
 from evaluator.harness.source import solution_files
 from evaluator.harness.warm import Pool, Template
 from problems.registry import load_problem, load_target
@@ -35,6 +35,8 @@ class Judge:
                 "version; h200x1 checks correctness on one card"
             )
         self.host = host_grade()
+        if self.host.grade != "none" and (wrong := self_check().problems):
+            raise JudgeFault("the sandbox of this host is not tight: " + "; ".join(wrong))
         self._pool = Pool(self.target, warm, isolated=self.host.grade != "none")
         self.builder = Builder(self.target)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import select
 import shutil
 import socket
@@ -16,6 +17,8 @@ import time
 from collections import deque
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from evaluator.harness.errors import JudgeFault
 from evaluator.harness.plainbox import PlainBox
@@ -136,7 +139,14 @@ class Template:
             if not data:
                 raise JudgeFault(f"the sandbox ended while it started: {self._last_words()}")
             self.versions = json.loads(data)
+            self._same_versions(self.versions)
         return self.versions is not None
+
+    def _same_versions(self, inside: dict[str, Any]) -> None:
+        """A wrong bind silently runs another Python; scores of it would be of another judge."""
+        ours = {"python": platform.python_version(), "torch": torch.__version__}
+        if {key: inside.get(key) for key in ours} != ours:
+            raise JudgeFault(f"the sandbox runs {inside}, the supervisor {ours}")
 
     def wait(self) -> None:
         """Block until the template is warm. JudgeFault after two minutes."""
