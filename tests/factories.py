@@ -15,7 +15,15 @@ from portal.submissions.models import Entrant, ModelRun, Submission
 from portal.submissions.runs import ensure_personal_run
 from problems.models import Problem, Target
 
-GOOD = "import torch.distributed as dist\n\n\ndef solution(tensor):\n    out = tensor.clone()\n    dist.all_reduce(out)\n    return out\n"
+GOOD = """\
+import torch.distributed as dist
+
+
+def solution(tensor):
+    out = tensor.clone()
+    dist.all_reduce(out)
+    return out
+"""
 
 SPEC: dict[str, Any] = {
     "signature": "solution(tensor: torch.Tensor) -> torch.Tensor",

@@ -15,7 +15,7 @@ from tests import factories
 def test_every_state_has_a_row_and_final_states_lead_nowhere() -> None:
     assert set(MOVES) == set(State)
     assert {State.DONE, State.CANCELLED} == FINAL
-    assert FINAL | LIVE == set(State)
+    assert set(State) == FINAL | LIVE
     assert not FINAL & LIVE
 
 

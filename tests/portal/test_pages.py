@@ -1,0 +1,329 @@
+"""What pages say and send: verdict first, privacy, live part, headers, vendored files, documents."""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from portal.pages import documents, figures
+from portal.pages.words import HEADLINES, TONES
+from portal.submissions.models import Submission
+from portal.submissions.states import State, Verdict
+from tests import factories
+
+pytestmark = pytest.mark.usefixtures("rings")
+ROOT = Path(django_settings.BASE_DIR)
+
+
+def page_of(client: Client, row: Submission, part: str = "") -> str:
+    return client.get(f"/submissions/{row.pk}/{part}").content.decode()
+
+
+@pytest.mark.django_db
+def test_the_verdict_comes_first_then_why_then_what_to_do(client: Client) -> None:
+    author = factories.UserFactory()
+    wrong = [
+        {
+            "rank": 1,
+            "ok": False,
+            "output": "out",
+            "first_wrong": {"index": [0, 17], "expected": "-1.625", "got": "0.5", "wrong": 9, "total": 2048},
+        }
+    ]
+    row = factories.judged(
+        author,
+        "incorrect",
+        code="incorrect.value",
+        message="Rank 1: out differs.",
+        result={"ranks": wrong, "rank": 1},
+    )
+    client.force_login(author)
+    text = page_of(client, row)
+    order = [
+        "Wrong answer",
+        "Rank 1: out differs.",
+        "What to do:",
+        "incorrect.value",
+        "[0, 17]",
+        "-1.625",
+        "9 of 2,048",
+    ]
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("verdict", Verdict)
+def test_every_verdict_has_a_page_without_surprises(client: Client, verdict: Verdict) -> None:
+    assert HEADLINES[verdict] in page_of(client, factories.judged(verdict=verdict)) or verdict == "correct"
+    assert verdict in TONES
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "result", [{}, {"ranks": None, "timing": None, "roofline": None, "flags": [], "environment": {}}]
+)
+def test_a_result_of_another_shape_is_no_500(client: Client, result: dict[str, Any]) -> None:
+    row = factories.judged()
+    attempt = row.attempts.get()
+    attempt.result = result
+    attempt.save()
+    assert client.get(f"/submissions/{row.pk}/").status_code == 200
+    assert client.get(f"/api/v1/submissions/{row.pk}/").status_code == 200
+
+
+@pytest.mark.django_db
+def test_correct_says_faster_slower_or_the_same(client: Client) -> None:
+    def text(speedup: float, low: float, high: float) -> str:
+        timing = {
+            "speedup": speedup,
+            "speedup_low": low,
+            "speedup_high": high,
+            "solution_ms": 1.0,
+            "reference_ms": speedup,
+        }
+        return page_of(client, factories.judged(result={"timing": timing}))
+
+    assert "1.51× faster" in text(1.51, 1.4, 1.6)
+    assert "slower than the reference" in text(0.5, 0.4, 0.6)
+    assert "as fast as the reference" in text(1.02, 0.97, 1.1)
+
+
+@pytest.mark.django_db
+def test_only_the_author_sees_source_and_log(client: Client) -> None:
+    author = factories.UserFactory()
+    row = factories.judged(author, text="def solution(x):\n    return x  # my trick\n")
+    for viewer, sees in ((None, False), (factories.UserFactory(), False), (author, True)):
+        client.logout()
+        if viewer:
+            client.force_login(viewer)
+        for part in ("", "live/"):
+            text = page_of(client, row, part)
+            assert ("my trick" in text) == (sees and part == "")
+            assert ("hello from the secret log" in text) == sees
+
+
+@pytest.mark.django_db
+def test_the_live_part_asks_again_slower_without_news_and_stops_at_the_end(client: Client) -> None:
+    row = factories.submission(state="running", stage="timing")
+    first = page_of(client, row, "live/")
+    assert "delay:1.0s" in first
+    url = re.search(r'hx-get="([^"]+)"', first)
+    assert url is not None
+    later = client.get(url[1].replace("&amp;", "&")).content.decode()
+    assert "delay:1.2s" in later
+    Submission.objects.filter(pk=row.pk).update(stage="reporting")
+    assert "delay:1.0s" in client.get(url[1].replace("&amp;", "&")).content.decode()
+    Submission.objects.filter(pk=row.pk).update(state="done", verdict="correct", stage="")
+    assert "hx-get" not in page_of(client, row, "live/")
+
+
+@pytest.mark.django_db
+def test_the_form_sends_a_file_and_shows_errors_beside_their_field(client: Client) -> None:
+    factories.ProblemFactory()
+    factories.TargetFactory()
+    client.force_login(factories.UserFactory())
+    fields = {"problem": "allreduce", "target": "cpu4", "mode": "score"}
+    bad = client.post("/submit/", {**fields, "file": SimpleUploadedFile("s.py", b"def solution(:")})
+    assert bad.status_code == 422
+    assert "Line 1" in str(bad.context["form"].errors["file"])
+    both = client.post("/submit/", {**fields, "source": "x", "file": SimpleUploadedFile("s.py", b"x")})
+    assert "Send one of them" in str(both.context["form"].errors["source"])
+    empty = client.post("/submit/", {**fields, "file": SimpleUploadedFile("s.py", b"")})
+    assert "empty" in str(empty.context["form"].errors["file"])
+    good = client.post("/submit/", {**fields, "source": factories.GOOD.replace("\n", "\r\n")})
+    row = Submission.objects.get()
+    assert (good.status_code, good["Location"]) == (302, f"/submissions/{row.pk}/")
+
+
+@pytest.mark.django_db
+def test_submit_again_fills_the_form_from_the_own_submission_only(client: Client) -> None:
+    author = factories.UserFactory()
+    row = factories.judged(author, text="def solution(x):\n    return x  # mine\n", mode="quick")
+    client.force_login(author)
+    mine = client.get(f"/submit/?from={row.pk}").content.decode()
+    assert "# mine" in mine
+    assert re.search(r'value="quick"[^>]*checked', mine)
+    client.force_login(factories.UserFactory())
+    theirs = client.get(f"/submit/?from={row.pk}").content.decode()
+    assert "# mine" not in theirs
+
+
+@pytest.mark.django_db
+def test_my_work_filters(client: Client) -> None:
+    author = factories.UserFactory()
+    factories.judged(author)
+    factories.judged(author, "incorrect")
+    factories.submission(author)
+    factories.judged()
+    client.force_login(author)
+    counts = {
+        q: len(client.get(f"/submissions/?{q}").context["page"])
+        for q in ("", "state=correct", "state=live", "q=none")
+    }
+    assert counts == {"": 3, "state=correct": 1, "state=live": 1, "q=none": 0}
+
+
+@pytest.mark.django_db
+def test_lists_do_not_ask_more_the_longer_they_are(
+    client: Client, django_assert_max_num_queries: Any
+) -> None:
+    author = factories.UserFactory()
+    for _ in range(12):
+        factories.judged(author)
+    with django_assert_max_num_queries(3):
+        client.get("/")
+    client.force_login(author)
+    with django_assert_max_num_queries(9):
+        client.get("/submissions/")
+
+
+def html_pages(client: Client) -> Iterator[tuple[str, Any]]:
+    author = factories.UserFactory(is_staff=True)
+    done, live = factories.judged(author), factories.submission(author)
+    factories.ProblemFactory()
+    client.force_login(author)
+    for path in (
+        "/", "/problems/", "/problems/allreduce/", "/submit/", "/runs/new/", "/submissions/",
+        f"/submissions/{done.pk}/",
+        f"/submissions/{live.pk}/", "/docs/", "/docs/participants/", "/docs/api/", "/status/", "/accounts/tokens/",
+        "/accounts/signup/", "/accounts/password/", "/nothing-here/",
+    ):  # fmt: skip
+        yield path, client.get(path)
+
+
+@pytest.mark.django_db
+def test_no_page_needs_inline_code_or_another_host(client: Client) -> None:
+    for path, response in html_pages(client):
+        text = response.content.decode()
+        policy = response["Content-Security-Policy"]
+        assert "unsafe" not in policy, path
+        assert "default-src 'none'" in policy
+        assert not re.search(r"<style|\sstyle=|\son[a-z]+=|javascript:|hx-on|<script(?![^>]*\ssrc=)", text), (
+            path
+        )
+        assert not re.search(r'(?:src|href)="(?:https?:)?//', text.replace("http://testserver", "")), path
+        assert text.count("<h1") == 1, path
+        assert "<title>" in text
+        assert '<html lang="en"' in text
+
+
+@pytest.mark.django_db
+def test_health_and_readiness(client: Client) -> None:
+    assert client.get("/healthz").json() == {"status": "ok"}
+    assert client.get("/readyz").json() == {"status": "ok"}
+
+
+@pytest.mark.django_db
+def test_status_shows_hosts_and_the_line(client: Client) -> None:
+    factories.judged()
+    factories.submission()
+    text = client.get("/status/").content.decode()
+    assert "host-a" in text
+    assert "cpu4" in text
+
+
+def test_errors_have_pages_and_problems(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = client.get("/nothing/")
+    assert (missing.status_code, "Nothing here" in missing.content.decode()) == (404, True)
+    assert missing["X-Request-Id"] in missing.content.decode()
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr("portal.pages.views.evaluator.hosts", broken)
+    client.raise_request_exception = False
+    failed = client.get("/status/")
+    assert (failed.status_code, "Our fault" in failed.content.decode()) == (500, True)
+    assert "boom" not in failed.content.decode()
+    assert failed["X-Request-Id"] in failed.content.decode()
+
+
+@pytest.mark.parametrize("folder", ["static/vendor", "tests/vendor"])
+def test_vendored_files_are_what_their_list_says(folder: str) -> None:
+    rows = re.findall(
+        r"^\| (\S+/\S+) \|.*\| ([0-9a-f]{64}) \|$", (ROOT / folder / "VENDOR.md").read_text(), re.M
+    )
+    assert rows
+    for name, digest in rows:
+        path = ROOT / folder / name
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == digest
+        assert (path.parent / "LICENSE").exists()
+    scripts = {
+        str(p.relative_to(ROOT / folder)) for p in (ROOT / folder).rglob("*") if p.suffix in (".js", ".css")
+    }
+    assert scripts == {name for name, _ in rows}
+
+
+def test_pages_stay_small() -> None:
+    import gzip
+
+    files = [
+        "static/css/site.css",
+        "static/vendor/htmx-4.0.1/htmx.min.js",
+        "static/js/check_source.js",
+        "static/js/copy.js",
+    ]
+    assert sum(len(gzip.compress((ROOT / f).read_bytes())) for f in files) < 60_000
+
+
+def test_documents_are_sanitised(tmp_path: Path, settings: Any) -> None:
+    settings.BASE_DIR = tmp_path
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "api.md").write_text(
+        "# Title\n\n<script>x</script> [a](javascript:alert(1)) ![i](x)\n\n## Part one\n\n```python\nx\n```\n"
+    )
+    document = documents.load("api")
+    assert document is not None
+    assert document.title == "Title"
+    assert "<script" not in document.html
+    assert 'href="javascript' not in document.html
+    assert 'id="part-one"' in document.html
+    assert documents.load("judge") is None
+    assert documents.load("../settings") is None
+
+
+def test_links_inside_our_documents_lead_somewhere(client: Client, db: None) -> None:
+    for slug, _ in documents.titles():
+        document = documents.load(slug)
+        assert document is not None
+        for link in re.findall(r'href="(/[^"#?]*)', document.html):
+            assert client.get(link).status_code in (200, 302), (slug, link)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(1.5, "1.50 s"), (0.0123, "12.3 ms"), (4.66e-6, "4.66 µs"), (3e-8, "30.0 ns"), (123.4, "123 s")],
+)
+def test_durations_have_three_digits(seconds: float, text: str) -> None:
+    assert figures.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "value", "high"), [(0.9, 1.0, 1.1), (0.01, 0.02, 0.05), (1, 50, 400), (1.499, 1.5, 1.501)]
+)
+def test_the_interval_is_drawn_in_order_and_inside(low: float, value: float, high: float) -> None:
+    drawn = figures.interval({"speedup": value, "speedup_low": low, "speedup_high": high})
+    assert drawn is not None
+    assert figures.LEFT <= drawn.low <= drawn.value <= drawn.high <= figures.RIGHT
+    assert figures.LEFT <= drawn.one <= figures.RIGHT
+    assert drawn.ticks
+
+
+@pytest.mark.parametrize("odd", [None, 0, -1, "fast", float("nan"), float("inf"), True])
+def test_odd_figures_are_not_drawn(odd: Any) -> None:
+    assert figures.interval({"speedup": odd}) is None
+    assert figures.bars({"solution_ms": odd, "reference_ms": 1.0}, None)[0].label == "reference"
+
+
+def test_every_state_and_verdict_has_words() -> None:
+    for key in (*State, *Verdict):
+        if key not in (State.DONE,):
+            assert key in HEADLINES
+            assert key in TONES

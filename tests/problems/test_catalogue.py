@@ -1,0 +1,162 @@
+"""The catalogue's mirror, list, prompts and API."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from problems import prompts, registry
+from problems.models import Problem, Target
+from problems.services import sync_catalog
+from tests import factories
+
+
+@pytest.fixture
+def synced(db: None) -> Any:
+    return sync_catalog()
+
+
+def test_sync_mirrors_the_catalogue_and_is_idempotent(synced: Any) -> None:
+    assert set(synced.problems) == {p.slug for p in registry.all_problems()}
+    assert {"allreduce", "clip_grad_norm_no_ep"} <= set(synced.problems)
+    row = Problem.objects.get(slug="allreduce")
+    truth = registry.load_problem("allreduce")
+    assert (row.number, row.score_revision, row.bound) == (1, truth.score_revision, truth.bound)
+    assert row.spec["arguments"][0]["name"] == "tensor"
+    assert "def solution" in row.spec["reference"]
+    assert Target.objects.get(slug="cpu4").cells == ["tiny"]
+    before = list(Problem.objects.order_by("pk").values())
+    sync_catalog()
+    assert list(Problem.objects.order_by("pk").values()) == before
+
+
+def test_what_left_the_catalogue_is_retired_and_comes_back(synced: Any, client: Client) -> None:
+    factories.ProblemFactory(slug="old_one", number=9999)
+    assert sync_catalog().retired == ("old_one",)
+    assert client.get("/problems/old_one/").status_code == 404
+    assert client.get("/api/v1/problems/old_one/").status_code == 404
+    Problem.objects.filter(slug="allreduce").update(active=False)
+    sync_catalog()
+    assert Problem.objects.get(slug="allreduce").active
+
+
+def test_every_problem_has_a_page_a_prompt_and_an_api_answer(synced: Any, client: Client) -> None:
+    for slug in synced.problems:
+        page = client.get(f"/problems/{slug}/")
+        assert page.status_code == 200, slug
+        assert Problem.objects.get(slug=slug).title in page.content.decode().replace("&amp;", "&").replace(
+            "&#x27;", "'"
+        )
+        assert client.get(f"/api/v1/problems/{slug}/").status_code == 200, slug
+        text = client.get(f"/api/v1/problems/{slug}/prompt/?as=text&target=cpu4").content.decode()
+        assert "def solution" in text, slug
+
+
+def build(**fields: Any) -> prompts.Prompt:
+    hardware = {"title": "4 cards", "ranks": 4, "backend": "nccl", "device": "cuda", "cells": ["default"]}
+    values = {
+        "slug": "allreduce",
+        "title": "All-reduce",
+        "spec": factories.SPEC,
+        "target": "h100x4",
+        "hardware": hardware,
+        "variant": "zero-shot",
+    }
+    return prompts.build_prompt(**{**values, **fields})
+
+
+def test_a_prompt_is_stable_and_its_hash_is_of_its_text() -> None:
+    import hashlib
+
+    first, again = build(), build()
+    assert first == again
+    assert first.sha256 == hashlib.sha256(first.text.encode()).hexdigest()
+    assert build(variant="one-shot").sha256 != first.sha256
+    changed = {**factories.SPEC, "semantics": "Something else."}
+    assert build(spec=changed).sha256 != first.sha256
+    with pytest.raises(ValueError, match="variants"):
+        build(variant="ten-shot")
+
+
+def test_a_prompt_says_all_that_is_needed() -> None:
+    text = build().text
+    for part in (
+        "The sum over all ranks.",
+        "`tensor`",
+        "(M, N)",
+        "bfloat16",
+        "def solution",
+        "4 cards",
+        "tiny: M = 64",
+    ):
+        assert part in text
+    assert "CUDA" in text
+    cpu = {"title": "CPU", "ranks": 4, "backend": "gloo", "device": "cpu", "cells": ["tiny"]}
+    assert "CUDA" not in build(hardware=cpu).text.split("## Rules")[1]
+
+
+@pytest.mark.django_db
+def test_the_prompt_api_refuses_unknown_options(client: Client) -> None:
+    factories.ProblemFactory()
+    factories.TargetFactory()
+    url = "/api/v1/problems/1/prompt/"
+    good = client.get(f"{url}?target=cpu4&as=text")
+    assert good["Content-Type"].startswith("text/plain")
+    assert good["X-Prompt-Sha256"] == client.get(f"{url}?target=cpu4").json()["sha256"]
+    assert client.get(f"{url}?target=none").json()["code"] == "target.unknown"
+    assert client.get(f"{url}?target=cpu4&variant=none").json()["code"] == "variant.unknown"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("query", "slugs"),
+    [
+        ("", ["allreduce", "moe_layer", "tp_norm"]),
+        ("q=moe", ["moe_layer"]),
+        ("q=norm+tp", ["tp_norm"]),
+        ("q=3", ["tp_norm"]),
+        ("level=2", ["moe_layer"]),
+        ("domain=llm", ["moe_layer", "tp_norm"]),
+        ("parallelism=expert", ["moe_layer"]),
+        ("parallelism=exp", []),
+        ("collective=all_to_all", ["moe_layer"]),
+        ("bound=memory&domain=llm", ["tp_norm"]),
+        ("level=x", []),
+        ('collective="', []),
+    ],
+)
+def test_filters_narrow_the_page_and_the_api(client: Client, query: str, slugs: list[str]) -> None:
+    factories.ProblemFactory(slug="allreduce", number=1)
+    factories.ProblemFactory(
+        slug="moe_layer",
+        number=2,
+        level=2,
+        domain="llm",
+        parallelism=["expert"],
+        collectives=["all_to_all"],
+        bound="nvlink",
+    )
+    factories.ProblemFactory(
+        slug="tp_norm",
+        number=3,
+        level=3,
+        domain="llm",
+        parallelism=["tensor"],
+        collectives=["all_reduce"],
+        bound="memory",
+    )
+    page = client.get(f"/problems/?{query}")
+    assert [row.slug for row in page.context["page"]] == slugs
+    answer = client.get(f"/api/v1/problems/?{query}")
+    if query == "level=x":
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "level")
+    else:
+        assert [row["slug"] for row in answer.json()["results"]] == slugs
+
+
+@pytest.mark.django_db
+def test_the_list_asks_few_queries(client: Client, django_assert_max_num_queries: Any) -> None:
+    for n in range(20):
+        factories.ProblemFactory(slug=f"p{n}", number=n + 1)
+    with django_assert_max_num_queries(4):
+        client.get("/problems/")
