@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from django.db import connections
+
+from evaluator import selectors
 from evaluator.harness.samples import Sample
 
 FIRST_PORT, LAST_PORT = 8000, 8099
@@ -181,12 +184,21 @@ def submit(client: Client, sample: Sample, run: int, revision: str) -> Job:
     raise DemoFailed(f"{sample.file} ended by faults of ours again and again; see the worker's log.")
 
 
+def check_hosts() -> None:
+    """DemoFailed when the evaluator took itself out of service: nothing would ever be judged."""
+    for host in selectors.hosts():
+        if host.state == "quarantined":
+            raise DemoFailed(f"The evaluator failed its own test and left service. {host.reason}")
+    connections.close_all()
+
+
 def wait_for(client: Client, jobs: list[Job], children: list[Child], say: Callable[[Job], None]) -> None:
-    """Wait for all jobs and tell of each that ends."""
+    """Wait for all jobs and tell of each that ends; DemoFailed when nobody is left to judge them."""
     for job in jobs:
         while True:
             for child in children:
                 child.check()
+            check_hosts()
             seen = client.call("GET", f"/api/v1/submissions/{job.id}/?wait=10")
             job.state, job.verdict = seen["state"], seen["verdict"]
             job.code, job.message = seen["code"], seen["message"]

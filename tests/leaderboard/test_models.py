@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 from datetime import date
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from django.utils import timezone
 
 from evaluator.models import Attempt, Host
 from leaderboard import charts, model_board, model_page, services, summaries
+from leaderboard.management.commands import seed_board
 from leaderboard.model_board import Filters
 from leaderboard.models import RunSummary, Score
 from portal.submissions.models import ModelRun, Submission
@@ -323,8 +325,9 @@ def test_heat_map_gives_each_outcome_its_band() -> None:
 # --- invented rows ---------------------------------------------------------------------------------------
 
 
-def test_seed_board_refuses_a_database_that_is_not_for_it(settings) -> None:
-    settings.DATABASES = {"default": {**settings.DATABASES["default"], "NAME": "/srv/portal/db.sqlite3"}}
+def test_seed_board_refuses_a_database_that_is_not_for_it(monkeypatch) -> None:
+    elsewhere = SimpleNamespace(DATABASES={"default": {"NAME": "/srv/portal/db.sqlite3"}})
+    monkeypatch.setattr(seed_board, "settings", elsewhere)
     with pytest.raises(CommandError, match="seed"):
         call_command("seed_board", models=1)
     assert not Score.objects.exists()
