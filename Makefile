@@ -1,7 +1,7 @@
 # Every target says what it does: `make help`.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-serial test-postgres lint types imports run worker migrate clean
+.PHONY: help adversary setup demo test test-fast test-serial test-postgres lint types imports run worker migrate clean
 
 PYTHON ?= python3.11
 VENV := .venv
@@ -33,6 +33,9 @@ run: migrate ## Serve the site on PORT (8000)
 
 worker: migrate ## Judge for cpu4 on this machine
 	$(BIN)/python manage.py evaluator_worker --target cpu4 $(ARGS)
+
+adversary: setup ## Every attack and odd file against the judge, as a table (ARGS="--only s0")
+	$(BIN)/python -m tests.adversary $(ARGS)
 
 lint: setup ## Style of Python and templates
 	$(BIN)/ruff check .

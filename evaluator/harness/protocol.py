@@ -264,7 +264,12 @@ def _rank_row(rank: int, wrong: Any) -> dict[str, Any]:
     if wrong is not None:
         row.update(output=wrong.output, kind=wrong.kind, message=wrong.message)
         if wrong.wrong is not None:
-            row["first_wrong"] = {**asdict(wrong.wrong), "index": list(wrong.wrong.index)}
+            worst = wrong.wrong.max_error
+            row["first_wrong"] = {
+                **asdict(wrong.wrong),
+                "index": list(wrong.wrong.index),
+                "max_error": worst if math.isfinite(worst) else None,
+            }
     return row
 
 

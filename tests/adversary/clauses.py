@@ -134,9 +134,10 @@ def _reach(evidence: Evidence) -> str | None:
 
 
 def _apart(evidence: Evidence) -> str | None:
-    if len(evidence.jobs) < 2:
+    pair = [job for job in evidence.jobs if job.role in ("reference", "submission")][:2]
+    if len(pair) < 2:
         return None
-    first, second = evidence.jobs[:2]
+    first, second = pair
     shared = set(first.processes) & set(second.processes)
     same = first.uid is not None and first.uid == second.uid
     return f"shared processes {shared} or uid {first.uid}" if shared or same else None
@@ -148,6 +149,14 @@ def _log_cap(evidence: Evidence) -> str | None:
         if len(text) > HEAD_BYTES + TAIL_BYTES + 200 or "\0" in text:
             return f"{name}: {len(text)} characters"
         text.encode()
+    return None
+
+
+def _strict_json(evidence: Evidence) -> str | None:
+    try:
+        json.dumps(evidence.result, allow_nan=False)
+    except ValueError as error:
+        return f"the result is no strict JSON: {error}"
     return None
 
 
@@ -171,7 +180,8 @@ CLAUSES: dict[str, Callable[[Evidence], str | None]] = {
     "reads_reference_memory": _apart,
     "log_over_cap": _log_cap,
     "raw_control_bytes": _controls,
+    "odd_json": _strict_json,
 }
 ALWAYS = ("marker_leaked", "network_reached", "process_survives", "parent_reachable", "log_over_cap",
-          "raw_control_bytes")  # fmt: skip
+          "raw_control_bytes", "odd_json")  # fmt: skip
 """Kept by every entry, whatever its manifest line says."""

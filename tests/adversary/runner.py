@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from evaluator.harness import run as harness_run
 from evaluator.harness.job import Job
 from evaluator.harness.judge import Judge
 from problems.registry import load_problem
@@ -84,6 +85,7 @@ class Arena:
             self._sink = stack.enter_context(socket.create_server(("127.0.0.1", SINK_PORT)))
             self._sink.setblocking(False)
             self.judge = stack.enter_context(Judge("cpu4"))
+            stack.callback(setattr, harness_run, "Job", Job)
             self._watch()
             self._honest: dict[str, float] = {}
             self._usual_s: float | None = None
@@ -105,25 +107,22 @@ class Arena:
     def _watch(self) -> None:
         """Note every job's identity and, at its end, its processes."""
         self._jobs: list[Seen] = []
-        make = self.judge.job
+        jobs = self._jobs
 
-        def job(*args: Any, **kwargs: Any) -> Job:
-            made = make(*args, **kwargs)
-            seen = Seen(made.role, getattr(made.box, "name", ""), getattr(made.box, "uid", None))
-            self._jobs.append(seen)
-            close = made.close
+        class NotedJob(Job):
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                super().__init__(*args, **kwargs)
+                self.seen = Seen(self.role, getattr(self.box, "name", ""), getattr(self.box, "uid", None))
+                jobs.append(self.seen)
 
-            def noted() -> None:
-                for pid in made.box.pids():
+            def close(self) -> None:
+                for pid in self.box.pids():
                     since = start_time(pid)
                     if since is not None:
-                        seen.processes[pid] = since
-                close()
+                        self.seen.processes[pid] = since
+                super().close()
 
-            made.close = noted  # type: ignore[method-assign]
-            return made
-
-        self.judge.job = job  # type: ignore[method-assign]
+        harness_run.Job = NotedJob  # type: ignore[misc]
 
     def run(self, entry: Entry) -> Outcome:
         """Score one entry and check its verdict and every clause."""

@@ -34,7 +34,9 @@ def test_ends_as_the_manifest_demands(arena: Arena, entry: Entry) -> None:
 
 def test_manifest_and_folder_agree() -> None:
     listed = {entry.file for entry in all_entries()}
-    there = {str(path.relative_to(FOLDER)) for sub in ("attacks", "honest") for path in (FOLDER / sub).glob("*.py")}
+    there = {
+        str(path.relative_to(FOLDER)) for sub in ("attacks", "honest") for path in (FOLDER / sub).glob("*.py")
+    }
 
     assert listed == there
 
