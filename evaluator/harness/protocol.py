@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
-from evaluator.harness import claims, verdict
+from evaluator.harness import claims, explain, verdict
 from evaluator.harness.cases import Call, Cases
 from evaluator.harness.check import check_rank, validity
 from evaluator.harness.errors import JudgeFault, Stopped
@@ -158,7 +158,7 @@ class Session:
         first = first or validity(self.problem, call.args, got, want, self.cases.size)
         if first:
             found_verdict = verdict.from_mismatch(first, where)
-            _hint_input(found_verdict, call, got)
+            _hint(found_verdict, self.problem, call, got)
             raise Verdicted(found_verdict)
         self._check_arguments(mine)
 
@@ -273,18 +273,15 @@ def _rank_row(rank: int, wrong: Any) -> dict[str, Any]:
     return row
 
 
-def _hint_input(found: Verdict, call: Call, got: list[Answer]) -> None:
-    """Say so when the output is bit for bit one of the rank's own arguments."""
-    from problems.leaves import tensors
-
-    for args, answer in zip(call.args, got, strict=True):
-        sources = [leaf for _, leaf in tensors(list(args))]
-        outputs = [leaf for _, leaf in tensors(answer.output)]
-        if not outputs or not any(
-            out.shape == source.shape and out.dtype == source.dtype and bool((out == source).all())
-            for out in outputs
-            for source in sources
-        ):
-            return
+def _hint(found: Verdict, problem: Problem, call: Call, got: list[Answer]) -> None:
+    """Say so when a missing collective explains the answer."""
+    if found.code == "incorrect.nonfinite":
+        return
+    if explain.is_own_argument(call.args, got):
+        reason = "On every rank the output equals one of its own arguments"
+    elif explain.without_communication(problem, call.packed, got):
+        reason = "Every rank's output is what comes out when nothing is exchanged"
+    else:
+        return
     found.code = "incorrect.no_communication_suspected"
-    found.message += " On every rank the output equals one of its own arguments: is the collective missing?"
+    found.message += f" {reason}: is a collective missing?"
