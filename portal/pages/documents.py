@@ -51,7 +51,14 @@ def _rendered(path: Path, slug: str, version: int) -> Document:
     html = reader.renderer.render(tokens, reader.options, {})
     title = next((line[2:].strip() for line in text.splitlines() if line.startswith("# ")), slug.title())
     clean = nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, attribute_filter=_filter, link_rel=None)
-    return Document(slug, title, clean)
+    return Document(slug, title, _scrollable(clean))
+
+
+def _scrollable(html: str) -> str:
+    """Let the keyboard reach what may scroll sideways: code and tables."""
+    html = html.replace("<pre>", '<pre tabindex="0">')
+    opening = '<div class="table-scroll" tabindex="0" role="region" aria-label="Table"><table>'
+    return html.replace("<table>", opening).replace("</table>", "</table></div>")
 
 
 def _filter(tag: str, name: str, value: str) -> str | None:

@@ -1,0 +1,99 @@
+"""A new user's way: sign up, token, upload, live page, board. With the real judge."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.site import ROOT, Site
+
+pytestmark = [pytest.mark.browser, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(600)]
+
+SOLUTION = ROOT / "problems" / "catalog" / "01_allreduce" / "reference.py"
+JUDGED_WITHIN_MS = 400_000
+
+
+def sign_up(page: Page, name: str) -> None:
+    page.goto("/")
+    page.get_by_role("link", name="Sign up").first.click()
+    page.get_by_label("Username").fill(name)
+    page.get_by_label("Password", exact=True).fill("correct horse battery")
+    page.get_by_label("Password confirmation").fill("correct horse battery")
+    page.get_by_role("main").get_by_role("button", name="Sign up").click()
+    expect(page.get_by_role("heading", name="Submit a file")).to_be_visible()
+
+
+def test_from_the_landing_page_to_a_scored_file_on_the_board(page: Page, site: Site, artifacts: Path) -> None:
+    site.start_worker()
+    sign_up(page, "newcomer")
+
+    page.get_by_role("link", name="Tokens").first.click()
+    page.get_by_label("Name").fill("laptop")
+    page.get_by_role("button", name="Make the token").click()
+    key = page.locator("#new-token").inner_text()
+    page.goto("/accounts/tokens/")
+    assert key not in page.content()
+
+    page.get_by_role("link", name="Submit", exact=True).click()
+    page.get_by_label("Problem", exact=True).select_option("allreduce")
+    page.get_by_label("Target", exact=True).select_option("cpu4")
+    page.get_by_label("File").set_input_files(
+        {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"hello"}
+    )
+    expect(page.get_by_text("never names")).to_be_visible()
+    page.get_by_label("File").set_input_files(SOLUTION)
+    expect(page.get_by_text("looks fine")).to_be_visible()
+    page.get_by_role("button", name="Submit").click()
+
+    expect(page.get_by_text("This part updates itself")).to_be_visible()
+    page.evaluate("window.neverReloaded = true")
+    page.screenshot(path=artifacts / "journey-live.png", full_page=True)
+    expect(page.get_by_text("95 % interval").first).to_be_visible(timeout=JUDGED_WITHIN_MS)
+    assert page.evaluate("window.neverReloaded") is True
+    expect(page.locator("#verdict-title")).to_contain_text("Correct")
+    expect(page.get_by_text("all agree")).to_be_visible()
+    assert page.locator("#live[hx-get]").count() == 0
+    page.screenshot(path=artifacts / "journey-done.png", full_page=True)
+
+    page.goto("/boards/cpu4/allreduce/")
+    expect(page.get_by_role("main")).to_contain_text("newcomer")
+    page.screenshot(path=artifacts / "journey-board.png", full_page=True)
+
+    answer = subprocess.run(
+        ["curl", "-s", "-H", f"Authorization: Token {key}", "-F", f"file=@{SOLUTION}", "-F", "problem=allreduce",
+         "-F", "target=cpu4", "-F", "mode=check", f"{site.base}/api/v1/submissions/"],
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    page.goto(json.loads(answer)["links"]["page"])
+    expect(page.locator("#verdict-title")).to_contain_text("Correct", timeout=JUDGED_WITHIN_MS)
+
+
+def test_a_bad_file_comes_back_with_its_line_and_cancel_works(page: Page, site: Site) -> None:
+    sign_up(page, "careless")
+    page.get_by_label("Problem", exact=True).select_option("allreduce")
+    page.get_by_label("Target", exact=True).select_option("h100x4")
+    page.get_by_label("… or paste the source").fill("def solution(tensor:\n    return tensor\n")
+    with page.expect_response(lambda r: r.request.method == "POST") as sent:
+        page.get_by_role("button", name="Submit").click()
+    assert sent.value.status == 422
+
+
+def test_everything_works_without_javascript(site: Site, browser: object) -> None:
+    context = browser.new_context(base_url=site.base, java_script_enabled=False)  # type: ignore[attr-defined]
+    page = context.new_page()
+    sign_up(page, "noscript")
+    page.get_by_label("Problem", exact=True).select_option("allreduce")
+    page.get_by_label("Target", exact=True).select_option("h100x4")
+    page.get_by_label("… or paste the source").fill("def solution(tensor):\n    return tensor\n")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_role("heading", name="Waiting in line")).to_be_visible()
+    page.get_by_role("link", name="Reload by hand").click()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("heading", name="Cancelled")).to_be_visible()
+    page.get_by_role("link", name="Submit again").click()
+    expect(page.get_by_label("… or paste the source")).to_have_value(
+        "def solution(tensor):\n    return tensor\n"
+    )
+    context.close()
