@@ -1,13 +1,14 @@
 """Mirror the catalogue on disk into the database. Run by `manage.py sync_catalog`, never by a web process:
 the catalogue's own code imports torch."""
 
+import tomllib
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.db import transaction
 
 from problems import models, registry, roofline
-from problems.compare import Tolerance
+from problems.tolerance import Tolerance
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,24 @@ def problem_fields(problem: registry.Problem, targets: list[registry.Target]) ->
             "outputs": [_output(o) for o in problem.outputs],
             "phases": [_phase(p) for p in problem.phases],
             "roofline": {t.slug: _roofline(problem, t) for t in targets},
+            "samples": _samples(problem.slug),
             "reference": (problem.folder / "reference.py").read_text(),
         },
     }
+
+
+def _samples(slug: str) -> list[dict[str, str]]:
+    """Return the bundled samples of a problem with their source and the verdict they are meant to get."""
+    folder = registry.CATALOG.parent / "samples"
+    listed = tomllib.loads((folder / "samples.toml").read_text())["samples"]
+    return [
+        {
+            **{key: row[key] for key in ("file", "verdict", "about")},
+            "source": (folder / row["file"]).read_text(),
+        }
+        for row in listed
+        if row["problem"] == slug and row["file"].endswith(".py")
+    ]
 
 
 def _argument(argument: registry.Argument) -> dict[str, str]:

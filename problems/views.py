@@ -41,6 +41,9 @@ def problem_context(slug: str) -> dict[str, Any]:
         "spec": problem.spec,
         "reference": render_code(problem.spec.get("reference", "")),
         "signature": render_code(problem.spec.get("signature", "")),
+        "samples": [
+            {**sample, "code": render_code(sample["source"])} for sample in problem.spec.get("samples", [])
+        ],
         "prompt": selectors.prompt_of(problem),
         "variants": VARIANTS,
         "targets": targets,

@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from evaluator import selectors as evaluator
+from leaderboard import selectors as boards
 from portal.core import problem_json
 from portal.core.request_id import request_id
 from portal.pages import documents
@@ -48,7 +49,19 @@ def home(request: HttpRequest) -> HttpResponse:
 
 def problem(request: HttpRequest, slug: str) -> HttpResponse:
     """One problem: what each rank gets and must return, what bounds it, its reference and prompt."""
-    return render(request, "problems/detail.html", problem_context(slug))
+    context = problem_context(slug)
+    context["board"] = _board_of(context["problem"])
+    return render(request, "problems/detail.html", context)
+
+
+def _board_of(row: Problem) -> boards.ProblemBoard | None:
+    """Return the problem's board on the target with most scores, None before there is any ranked target."""
+    targets = boards.targets_with_counts()
+    if not targets:
+        return None
+    target, _ = max(targets, key=lambda pair: (pair[1], bool(pair[0].spec.get("official"))))
+    sizes = boards.ranked_sizes(target)
+    return boards.problem_board(problem=row, target=target, size=sizes[0]) if sizes else None
 
 
 def docs(request: HttpRequest) -> HttpResponse:
