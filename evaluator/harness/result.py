@@ -42,6 +42,7 @@ class Facts:
     rounds: int
     steady: bool
     noise_floor: float
+    upstream: dict[str, Any] | None
 
 
 @cache
@@ -163,7 +164,7 @@ def build(facts: Facts) -> dict[str, Any]:
         "mechanisms": [],
         "findings": [],
         "build": {"seconds": facts.built.seconds, "cached": facts.built.cached, "units": facts.built.units},
-        "upstream": None,
+        "upstream": facts.upstream,
         "isolation_grade": facts.grade,
         "environment": environment(),
         "flags": _flags(facts),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
-from evaluator.harness import protocol, result, verdict
+from evaluator.harness import protocol, result, upstream, verdict
 from evaluator.harness.builds import Builder, BuildFailed, Built
 from evaluator.harness.cases import Cases, slot_sizes
 from evaluator.harness.errors import JudgeFault, Stopped
@@ -61,6 +61,7 @@ class Run:
         self.session: protocol.Session | None = None
         self.built = Built()
         self.rounds = 0
+        self.upstream: dict[str, Any] | None = None
         self.steady = True
         self._seed = seed
         self._on_stage, self._should_stop = on_stage, should_stop
@@ -181,6 +182,8 @@ class Run:
         self.stage("timing", pairs=plan.pairs)
         for number in range(plan.pairs):
             session.run_pair(plan.block, number)
+        if self.protocol_name == "paper":
+            self.upstream = upstream.run(session)
         if session.timing.before is not None and session.submission is not None:
             session.submission.close()
             session.timing.after = session.reference_block()
@@ -219,6 +222,7 @@ class Run:
             rounds=self.rounds,
             steady=self.steady,
             noise_floor=self.noise_floor,
+            upstream=self.upstream,
         )
         return result.build(facts)
 
