@@ -403,11 +403,11 @@ class Job:
         return self.box.usage().max_memory_bytes
 
     def close(self) -> None:
-        """Kill everything and keep only the log."""
+        """Kill everything and keep only the log. Idempotent."""
         for ours in self.sockets:
             ours.close()
-        for descriptor in self._stack_pipes:
-            os.close(descriptor)
+        while self._stack_pipes:
+            os.close(self._stack_pipes.popitem()[0])
         self.template.close()
         self.log.close()
 
