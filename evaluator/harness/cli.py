@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,12 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--world", type=int, default=4, help="number of ranks")
     check.add_argument("--size", default="tiny")
     check.add_argument("--seeds", type=int, default=20)
+    check.add_argument("--json", type=Path, metavar="OUT", help="write the reports there")
     check.set_defaults(run=_gate)
+    table = commands.add_parser("table", help="print docs/problems.md")
+    table.add_argument("--gate", type=Path, help="JSON of a gate run")
+    table.add_argument("--scores", type=Path, help="JSON of a score-many run")
+    table.set_defaults(run=_table)
     score = commands.add_parser("score", help="score one file and print the verdict")
     score.add_argument("--problem", required=True, help="slug or number")
     score.add_argument("--solution", required=True, type=Path, help="a .py, or a .zip with solution.py")
@@ -62,16 +68,28 @@ def _gate(args: argparse.Namespace) -> int:
     names = args.problem or [problem.slug for problem in all_problems()]
     chosen = [load_problem(name) for name in names]
     failed = 0
+    reports: list[dict[str, Any]] = []
     with trustedranks.TrustedRanks(args.world) as pool:
         for problem in chosen:
             if args.world not in problem.world_sizes:
                 print(f"{problem.number:3} {problem.slug}: not defined for {args.world} ranks")
                 continue
-            failed += not _gate_one(problem, pool, args)
+            report = _gate_one(problem, pool, args)
+            reports.append(asdict(report))
+            failed += not report.passed
+    if args.json:
+        args.json.write_text(json.dumps(reports, indent=1) + "\n")
     return 1 if failed else 0
 
 
-def _gate_one(problem: Problem, pool: trustedranks.TrustedRanks, args: argparse.Namespace) -> bool:
+def _table(args: argparse.Namespace) -> int:
+    from evaluator.harness.table import render
+
+    print(render(args.gate, args.scores), end="")
+    return 0
+
+
+def _gate_one(problem: Problem, pool: trustedranks.TrustedRanks, args: argparse.Namespace) -> gate.GateReport:
     start = time.perf_counter()
     report = gate.run_gate(problem, pool, size=args.size, seeds=args.seeds)
     official = load_target(OFFICIAL_TARGET)
@@ -88,7 +106,7 @@ def _gate_one(problem: Problem, pool: trustedranks.TrustedRanks, args: argparse.
     )
     for line in report.problems:
         print(f"    {line}", flush=True)
-    return report.passed
+    return report
 
 
 def _score(args: argparse.Namespace) -> int:
