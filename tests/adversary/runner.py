@@ -65,6 +65,14 @@ class Outcome:
         return "\n".join([text, *(f"    {line}" for line in self.broken)])
 
 
+def _sink() -> socket.socket:
+    """A listener on the host's loopback; beside another suite's it takes the next free port."""
+    for port in range(SINK_PORT, SINK_PORT + 50):
+        with suppress(OSError):
+            return socket.create_server(("127.0.0.1", port))
+    raise OSError(f"no free port from {SINK_PORT} on")
+
+
 class Arena:
     """One Judge for many entries, with marker and sink in place. A context manager.
 
@@ -82,7 +90,7 @@ class Arena:
             os.environ["PKB_REDTEAM_MARKER"] = str(self.folder / "pkb_marker.txt")
             os.environ["PKB_TEST_SECRET"] = self.marker
             stack.callback(self._restore)
-            self._sink = stack.enter_context(socket.create_server(("127.0.0.1", SINK_PORT)))
+            self._sink = stack.enter_context(_sink())
             self._sink.setblocking(False)
             self.judge = stack.enter_context(Judge("cpu4"))
             stack.callback(setattr, harness_run, "Job", Job)
@@ -143,6 +151,7 @@ class Arena:
             marker=self.marker,
             connections=self._accepted(),
             honest_speedup=lambda: self.honest_speedup(entry.problem),
+            speedup_again=lambda: self._low(self._score(entry)),
             neighbour=self.neighbour,
         )
         for clause in dict.fromkeys((*entry.must_not, *ALWAYS)):
@@ -167,6 +176,7 @@ class Arena:
             runpy.run_path(str(entry.path))["main"](str(path))
             return path
         text = entry.source.replace("@CHECKOUT@", str(CHECKOUT)).replace("@VENV@", sys.prefix)
+        text = text.replace(str(SINK_PORT), str(self._sink.getsockname()[1]))
         text = text.replace("@MARKER@", os.environ["PKB_REDTEAM_MARKER"])
         path = self.folder / "solution.py"
         path.write_text(text)
@@ -186,8 +196,13 @@ class Arena:
         if problem not in self._honest:
             source = load_problem(problem).folder / "reference.py"
             found = self.judge.score(problem=problem, solution=source, protocol="quick")
-            self._honest[problem] = found["timing"]["speedup_low"]
+            self._honest[problem] = self._low(found)
         return self._honest[problem]
+
+    @staticmethod
+    def _low(found: dict[str, Any]) -> float:
+        """The lower end of the speedup; 0 when nothing was measured."""
+        return float(found["timing"]["speedup_low"]) if found.get("timing") else 0.0
 
     def neighbour(self) -> str | None:
         """An honest job right now: None when it ends as usual and in the usual time."""

@@ -1,0 +1,6 @@
+import torch
+import torch.distributed as dist
+
+
+def solution(tensor: torch.Tensor) -> torch.Tensor:
+    dist.all_reduce(tensor.clone())

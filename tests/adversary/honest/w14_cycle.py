@@ -1,0 +1,10 @@
+import torch
+import torch.distributed as dist
+
+
+def solution(tensor: torch.Tensor) -> torch.Tensor:
+    out = tensor.clone()
+    dist.all_reduce(out)
+    ring = [out]
+    ring.append(ring)
+    return ring
