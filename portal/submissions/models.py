@@ -109,6 +109,12 @@ class Submission(models.Model):
         BATCH = 1, "batch"
         RESCORE = 2, "rescore"
 
+    class Removed(models.TextChoices):
+        """Who took it away: staff, or its author."""
+
+        DISQUALIFIED = "disqualified", "disqualified"
+        WITHDRAWN = "withdrawn", "withdrawn"
+
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="submissions")
     run = models.ForeignKey(ModelRun, on_delete=models.PROTECT, related_name="submissions")
@@ -124,7 +130,7 @@ class Submission(models.Model):
 
     source = models.FileField(upload_to=source_path, max_length=200)
     source_name = models.CharField(max_length=120)
-    source_sha256 = models.CharField(max_length=64)
+    source_sha256 = models.CharField(max_length=64, db_index=True)
     source_bytes = models.PositiveIntegerField()
     source_public = models.BooleanField(default=False)
     results_public = models.BooleanField(default=True)
@@ -134,6 +140,12 @@ class Submission(models.Model):
     verdict = models.CharField(max_length=16, choices=_choices(Verdict), blank=True)
     code = models.CharField(max_length=80, blank=True)
     message = models.TextField(blank=True)
+
+    removed = models.CharField(
+        max_length=12, choices=Removed, blank=True, help_text="Taken off every board and list; a tombstone stays."
+    )
+    removed_at = models.DateTimeField(null=True, blank=True)
+    removed_reason = models.CharField(max_length=300, blank=True)
 
     lane = models.PositiveSmallIntegerField(choices=Lane, default=Lane.INTERACTIVE)
     idempotency_key = models.CharField(max_length=128, blank=True)
@@ -161,6 +173,11 @@ class Submission(models.Model):
             models.CheckConstraint(
                 condition=(Q(state="done") & ~Q(verdict="")) | (~Q(state="done") & Q(verdict="")),
                 name="submission_verdict_iff_done",
+            ),
+            models.CheckConstraint(
+                condition=Q(removed="", removed_at=None)
+                | (Q(removed__in=["disqualified", "withdrawn"]) & Q(removed_at__isnull=False)),
+                name="submission_removed_has_its_time",
             ),
             # Never replaced: a better second try is another sample. Only a fault of ours frees the place.
             models.UniqueConstraint(
@@ -200,6 +217,49 @@ class Submission(models.Model):
     def is_final(self) -> bool:
         """Whether nothing will happen to it any more."""
         return self.state in FINAL
+
+
+class Appeal(models.Model):
+    """An author's objection to a rejection or a disqualification, and the answer to it."""
+
+    class Ground(models.TextChoices):
+        """What is objected to."""
+
+        REJECTED = "rejected", "rejected by the integrity checks"
+        DISQUALIFIED = "disqualified", "disqualified by staff"
+
+    class State(models.TextChoices):
+        """Where it stands."""
+
+        OPEN = "open", "waiting for an answer"
+        UPHELD = "upheld", "upheld"
+        DISMISSED = "dismissed", "dismissed"
+
+    submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="appeals")
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="appeals")
+    ground = models.CharField(max_length=12, choices=Ground)
+    text = models.TextField()
+    created_at = models.DateTimeField(default=timezone.now)
+    state = models.CharField(max_length=10, choices=State, default=State.OPEN)
+    answer = models.TextField(blank=True)
+    answered_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    answered_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering: ClassVar = ["created_at", "id"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["submission", "ground"], name="appeal_one_per_ground"),
+            models.CheckConstraint(
+                condition=Q(state="open", answered_at=None)
+                | (Q(state__in=["upheld", "dismissed"]) & Q(answered_at__isnull=False) & ~Q(answer="")),
+                name="appeal_closed_with_an_answer",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"appeal of {self.submission_id} ({self.state})"
 
 
 class AuditEvent(models.Model):

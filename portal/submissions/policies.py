@@ -26,12 +26,33 @@ def can_view(user: Viewer, submission: Submission) -> bool:
 
 def can_view_source(user: Viewer, submission: Submission) -> bool:
     """See the source, and what quotes it: logs and stacks."""
-    return _owns(user, submission) or (submission.source_public and can_view(user, submission))
+    shown = submission.source_public and not submission.removed
+    return _owns(user, submission) or (shown and can_view(user, submission))
+
+
+def can_view_result(user: Viewer, submission: Submission) -> bool:
+    """See the figures. Of what was removed, only its author and staff still do; others see a tombstone."""
+    return _owns(user, submission) or (not submission.removed and can_view(user, submission))
 
 
 def can_change(user: Viewer, submission: Submission) -> bool:
     """Cancel it, open or close its source and results."""
     return _owns(user, submission)
+
+
+def can_review(user: Viewer) -> bool:
+    """See the review queue; disqualify, reinstate, confirm, answer appeals, re-score what is not theirs."""
+    return user.is_authenticated and user.is_active and user.is_staff
+
+
+def can_withdraw(user: Viewer, submission: Submission) -> bool:
+    """Take one's own finished submission off every board, for good."""
+    return user.is_authenticated and submission.author_id == user.pk
+
+
+def can_appeal(user: Viewer, submission: Submission) -> bool:
+    """Object to a rejection or a disqualification of one's own submission."""
+    return user.is_authenticated and submission.author_id == user.pk
 
 
 def can_submit_to(user: User, run: ModelRun) -> bool:

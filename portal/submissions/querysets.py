@@ -27,6 +27,21 @@ class SubmissionQuerySet(models.QuerySet["Submission", "Submission"]):
             seen |= Q(author=user)
         return self.filter(seen)
 
+    def listed_for(self, user: User | AnonymousUser) -> SubmissionQuerySet:
+        """Keep what lists show to `user`: what they may see, without what was removed unless it is theirs."""
+        seen = self.visible_to(user)
+        if user.is_staff:
+            return seen
+        kept = Q(removed="")
+        if user.is_authenticated:
+            kept |= Q(author=user)
+        return seen.filter(kept)
+
+    def same_source_as(self, submission: Submission) -> SubmissionQuerySet:
+        """Keep the other submissions of the very same file, the earliest first."""
+        same = self.filter(source_sha256=submission.source_sha256).exclude(pk=submission.pk)
+        return same.order_by("created_at", "id")
+
     def with_names(self) -> SubmissionQuerySet:
         """Join what lists and pages name: author, run, entrant, problem, target."""
         return self.select_related("author", "run__entrant", "problem", "target")

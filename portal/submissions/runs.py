@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from django.utils.text import slugify
 
 from portal.accounts.models import User
-from portal.core.errors import InvalidInput
+from portal.core.errors import InvalidInput, NotAllowed
 from portal.submissions.models import AuditEvent, Entrant, ModelRun
 
 MAX_RUNS_PER_USER = 200
@@ -83,6 +83,25 @@ def create_run(
     AuditEvent.objects.create(
         actor=by, action="run.create", object_type="modelrun", object_id=str(run.pk), after={"name": str(run)}
     )
+    return run
+
+
+@transaction.atomic
+def set_verified(*, by: User, run: ModelRun, verified: bool, reason: str = "") -> ModelRun:
+    """Vouch for a run, or withdraw that; only verified runs stand on the model board. Staff only."""
+    if not by.is_staff:
+        raise NotAllowed("run.not_staff", "Only staff may vouch for a run.")
+    if ModelRun.objects.filter(pk=run.pk, verified=not verified).update(verified=verified):
+        AuditEvent.objects.create(
+            actor=by,
+            action="run.verify" if verified else "run.withdraw",
+            object_type="modelrun",
+            object_id=str(run.pk),
+            before={"verified": not verified},
+            after={"verified": verified},
+            reason=reason[:300],
+        )
+    run.refresh_from_db()
     return run
 
 

@@ -64,3 +64,23 @@ def move(
         after={"state": to.value, "verdict": verdict.value if verdict else "", "code": code},
         reason=reason[:300],
     )
+
+
+def rejudge(*, submission_id: UUID, verdict: Verdict, code: str, message: str, reason: str = "") -> None:
+    """Replace the verdict of a submission that is done by that of a re-score; one audit row.
+
+    Call it inside the transaction that stores the new result. Raises StateConflict when it is not done.
+    """
+    done = Submission.objects.filter(pk=submission_id, state=State.DONE.value)
+    before = done.values("verdict", "code").first()
+    fields = {"verdict": verdict.value, "code": code, "message": message, "finished_at": timezone.now()}
+    if before is None or not done.update(**fields):
+        raise StateConflict("submission.state_conflict", "Only a submission that is done can be re-scored.")
+    AuditEvent.objects.create(
+        action="submission.rejudged",
+        object_type="submission",
+        object_id=str(submission_id),
+        before=before,
+        after={"verdict": verdict.value, "code": code},
+        reason=reason[:300],
+    )

@@ -12,6 +12,7 @@ from portal.core.errors import Conflict, InvalidInput, NotAllowed, StateConflict
 from portal.submissions import services
 from portal.submissions.models import AuditEvent, Entrant, Submission
 from portal.submissions.policies import quota_of
+from portal.submissions.runs import set_verified
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -240,3 +241,14 @@ def test_the_line_is_ordered_by_lane_then_time() -> None:
     in_order = list(Submission.objects.in_line())
     assert in_order == [rows[3], rows[1], rows[0], rows[2]]
     assert [Submission.objects.ahead_of(row) for row in in_order] == [0, 1, 2, 3]
+
+
+def test_only_staff_vouch_for_runs_and_it_is_audited_once(world: Any) -> None:
+    run = factories.model_run(world)
+    with pytest.raises(NotAllowed):
+        set_verified(by=world, run=run, verified=True)
+    staff = factories.UserFactory(is_staff=True)
+    for _ in range(2):
+        assert set_verified(by=staff, run=run, verified=True).verified
+    assert AuditEvent.objects.filter(action="run.verify").count() == 1
+    assert not set_verified(by=staff, run=run, verified=False).verified
