@@ -20,7 +20,6 @@ from celery import Celery
 from celery.signals import worker_ready, worker_shutting_down
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.db import close_old_connections
 
 from evaluator import services
 from evaluator.harness.errors import NoSandbox
@@ -53,7 +52,6 @@ class Worker:
         """Lease and judge until nothing is left or the worker must end; returns how many leases."""
         count = 0
         while not (self.pulse.shutting_down or self.pulse.superseded):
-            close_old_connections()
             lease = services.lease(host=self.host)
             if lease is None:
                 break

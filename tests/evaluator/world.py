@@ -56,6 +56,8 @@ class World:
             worker.wait(10)
         assert self.driver.stdin is not None
         self.driver.stdin.close()
+        if self.driver.poll() is None:
+            self.driver.kill()  # a test that failed may have left it in the middle of a wait
         self.driver.wait(10)
         self._log.close()
         if self._database is not None:
