@@ -1,0 +1,115 @@
+"""API of the boards: open to everybody, read only, the same rows as the pages."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from leaderboard import model_board, selectors
+from leaderboard.model_board import Filters
+from leaderboard.views import KINDS, board_document
+from portal.core.errors import InvalidInput, NotFound
+from portal.core.views import ApiView
+from portal.submissions.models import ModelRun
+from problems.models import Problem, Target
+
+
+def _parameter(name: str, description: str, values: list[str] | None = None) -> OpenApiParameter:
+    return OpenApiParameter(name, OpenApiTypes.STR, description=description, enum=values)
+
+
+SIZE = _parameter("size", "Size of the inputs; default: the target's first ranked size.")
+MODEL_PARAMETERS = [
+    SIZE,
+    _parameter("runs", "`community` for runs that nobody vouched for.", ["verified", "community"]),
+    _parameter("harness", "Only runs made in this way.", ModelRun.Harness.values),
+    _parameter("weights", "Open weights or not.", ["yes", "no"]),
+    _parameter("reasoning", "Reasoning models or not.", ["yes", "no"]),
+    OpenApiParameter("as_of", OpenApiTypes.DATE, description="The board as of this day, by the runs' dates."),
+    _parameter("sort", "Order of the rows.", list(model_board.SORTS)),
+]
+BOARD_PARAMETERS = [
+    SIZE,
+    _parameter("policy", "Which score of each entrant.", ["best", "latest"]),
+    _parameter("kind", "Only entrants of this kind.", [kind for kind in KINDS if kind]),
+]
+
+
+def _choice(request: Request, name: str, values: Any, default: str = "") -> str:
+    """A query parameter that must be one of some values; InvalidInput names them otherwise."""
+    given = request.query_params.get(name, "") or default
+    if given != default and given not in values:
+        raise InvalidInput(
+            f"{name}.unknown", f"{given[:40]!r} is none of: {', '.join(values)}.", field=name, status=400
+        )
+    return given
+
+
+def _target(slug: str) -> Target:
+    found = Target.objects.active().filter(ranked=True, slug=slug).first()
+    if found is None:
+        raise NotFound("target.not_found", f"There is no board for a target {slug[:80]!r}.")
+    return found
+
+
+def _size(request: Request, target: Target) -> str:
+    sizes = selectors.ranked_sizes(target)
+    return _choice(request, "size", sizes, sizes[0])
+
+
+class ModelBoard(ApiView):
+    """Runs of models with all their figures, curves included."""
+
+    @extend_schema(
+        operation_id="leaderboards_models", parameters=MODEL_PARAMETERS, responses={200: OpenApiTypes.OBJECT}
+    )
+    def get(self, request: Request, target: str) -> Response:
+        """The model board of a target."""
+        row = _target(target)
+        size = _size(request, row)
+        filters = Filters(
+            verified=_choice(request, "runs", ["verified", "community"], "verified") == "verified",
+            harness=_choice(request, "harness", ModelRun.Harness.values),
+            weights=_choice(request, "weights", ["yes", "no"]),
+            reasoning=_choice(request, "reasoning", ["yes", "no"]),
+            as_of=_day(request),
+            sort=_choice(request, "sort", list(model_board.SORTS), "fast_1"),
+        )
+        found = model_board.model_board(target=row, size=size, filters=filters)
+        document = {"target": row.slug, "size": size, "verified": filters.verified}
+        return Response(document | {"rows": [model_board.public_row(line) for line in found]})
+
+
+def _day(request: Request) -> date | None:
+    text = request.query_params.get("as_of", "")
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise InvalidInput(
+            "as_of.invalid", "Give the day as YYYY-MM-DD.", field="as_of", status=400
+        ) from None
+
+
+class ProblemBoard(ApiView):
+    """The board of one problem."""
+
+    @extend_schema(
+        operation_id="leaderboards_problem", parameters=BOARD_PARAMETERS, responses={200: OpenApiTypes.OBJECT}
+    )
+    def get(self, request: Request, target: str, problem: str) -> Response:
+        """One row per entrant, ranked."""
+        row = _target(target)
+        found = Problem.objects.active().filter(slug=problem).first()
+        if found is None:
+            raise NotFound("problem.not_found", f"There is no problem {problem[:80]!r}.")
+        policy: Any = _choice(request, "policy", ["best", "latest"], "best")
+        kind: Any = _choice(request, "kind", list(KINDS))
+        board = selectors.problem_board(
+            problem=found, target=row, size=_size(request, row), policy=policy, kind=kind
+        )
+        return Response(board_document(board))
