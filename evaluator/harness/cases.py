@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import warnings
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,8 @@ from evaluator.harness import encode, gate
 from problems.leaves import Answer, tensors
 from problems.registry import Problem
 
-KEEP_BYTES = 256 << 20
+KEEP_BYTES = {"cpu": 256 << 20, "cuda": 2 << 30}
+"""Bytes of made calls and of answers that are kept: hosts with cards have the memory, and large draws are slow."""
 SPARE_BYTES = 1 << 14
 
 
@@ -37,6 +39,9 @@ class Cases:
         self.seed = secrets.randbits(128) if seed is None else seed
         self._kept: OrderedDict[int, Call] = OrderedDict()
         self._bytes = 0
+        self._limit = KEEP_BYTES[device]
+        self._answers: dict[int, list[Answer]] = {}
+        self._largest = 0
 
     def call(self, number: int) -> Call:
         """Call number `number` (0, 1, …); always the same values for one seed."""
@@ -46,28 +51,54 @@ class Cases:
         made = Call(number, args, [encode.pack(rank) for rank in args])
         self._kept[number] = made
         self._bytes += sum(item.nbytes for item in made.packed)
-        while self._bytes > KEEP_BYTES and len(self._kept) > 1:
+        self._largest = max(self._largest, *(item.nbytes for item in made.packed))
+        while self._bytes > self._limit and len(self._kept) > 1:
             _, old = self._kept.popitem(last=False)
             self._bytes -= sum(item.nbytes for item in old.packed)
         return made
 
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest packed arguments of one rank, over all calls made so far."""
+        return self._largest
+
     def answers(self, number: int) -> list[Answer]:
-        """The truth for all ranks in float64."""
+        """The truth for all ranks in float64; kept while it is small."""
+        if number in self._answers:
+            return self._answers[number]
         call = self.call(number)
+        found = self._golden(call)
+        held = sum(_nbytes(kept) for kept in self._answers.values())
+        if held + _nbytes(found) <= self._limit:
+            self._answers[number] = found
+        return found
+
+    def _golden(self, call: Call) -> list[Answer]:
+        """Golden on the card where there is one, else, or where it cannot run there, on the CPU."""
         if self.device == "cuda":
             try:
                 return gate.golden(self.problem, call.args, self.size, self.world_size, device="cuda")
-            except (RuntimeError, TypeError):
+            except (RuntimeError, TypeError, ValueError) as error:
+                reason = " ".join(str(error).splitlines()[:1])
+                warnings.warn(f"{self.problem.slug}: golden runs on the CPU: {reason}", stacklevel=2)
                 torch.cuda.empty_cache()  # golden wants the CPU, or more memory than the card has free
+                self.device = "cpu"
         return gate.golden(self.problem, call.args, self.size, self.world_size)
 
 
-def slot_sizes(cases: Cases, trials: int, answers: list[list[Answer]]) -> tuple[int, int]:
-    """Bytes for the input and output slots, with room for shapes that vary from call to call."""
-    inputs = max(item.nbytes for n in range(trials) for item in cases.call(n).packed)
+def _nbytes(answers: list[Answer]) -> int:
+    trees = [[answer.output, answer.inout] for answer in answers]
+    return sum(leaf.numel() * leaf.element_size() for _, leaf in tensors(trees))
+
+
+def slot_sizes(cases: Cases, answers: list[list[Answer]]) -> tuple[int, int]:
+    """Bytes for the input and output slots, with room for shapes that vary from call to call.
+
+    `answers` are those of the trials, whose calls have been made already.
+    """
     outputs = 0
     for ranks in answers:
         for answer in ranks:
             leaves = tensors(answer.output)
             outputs = max(outputs, sum(8 * leaf.numel() + encode.ALIGN for _, leaf in leaves))
-    return 2 * inputs + SPARE_BYTES, 2 * outputs + SPARE_BYTES
+    return 2 * cases.largest + SPARE_BYTES, 2 * outputs + SPARE_BYTES

@@ -59,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     many.add_argument("--size")
     many.add_argument("--protocol", choices=("check", "quick", "paper"), default="check")
     many.add_argument("--workers", type=int, default=1, help="judges side by side (protocol check only)")
+    many.add_argument("--limit", type=float, default=300.0, metavar="S", help="seconds per file")
     many.add_argument("--json", type=Path, metavar="OUT")
     many.set_defaults(run=_many)
     return parser
@@ -146,6 +147,7 @@ def _many(args: argparse.Namespace) -> int:
         protocol=args.protocol,
         workers=args.workers,
         out=args.json,
+        limit_s=args.limit,
     )
     counts: dict[str, int] = {}
     for row in rows:

@@ -340,7 +340,9 @@ class Job:
         pairs = list(zip(self.inputs, packed, strict=True))
         inout = [self._after(slot, item) for slot, item in pairs]
         self.box.freeze()
-        late = [not slot.same(taken) for slot, taken in zip(self.outputs, snapshots, strict=True)]
+        # On cards a rank's shim looks again after all streams are done; what it saw only speaks against its own job.
+        looks = zip(self.outputs, snapshots, done, strict=True)
+        late = [not slot.same(taken) or "late" in message for slot, taken, message in looks]
         again = [self._after(slot, item) for slot, item in pairs]
         return Turn(
             seconds=seconds,

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import multiprocessing
+import os
 import re
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluator.harness.errors import JudgeFault
+import torch
+
+from evaluator.harness.errors import JudgeFault, Stopped
 from evaluator.harness.judge import Judge
 from evaluator.harness.sandbox import SandboxError
 from problems.registry import UnknownProblem, all_problems, load_problem
 
 _NAME = re.compile(r"(?:\d+_)?(?P<slug>.+?)(?:_(?:cuda|triton|parallelkittens))?\Z")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One file to score, at most `limit_s` seconds long."""
+
+    slug: str
+    path: str
+    size: str | None
+    protocol: str
+    limit_s: float
 
 
 def find(folder: Path | None, problems: list[str] | None) -> Iterator[tuple[str, Path]]:
@@ -36,33 +53,72 @@ def find(folder: Path | None, problems: list[str] | None) -> Iterator[tuple[str,
             yield slug, path
 
 
-def _one(judge: Judge, slug: str, path: Path, size: str | None, protocol: str) -> dict[str, Any]:
+class _Worker:
+    """One process's judge; made at the first file, closed at exit."""
+
+    judge: Judge | None = None
+
+    @classmethod
+    def start(cls, target: str, workers: int) -> None:
+        """Share the cores: threads that wait for each other on a crowded machine cost 10 to 20 times as much."""
+        if workers > 1:
+            torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // (2 * workers)))
+        cls.judge = Judge(target)
+        atexit.register(cls.judge.close)
+
+
+def _one(judge: Judge, task: Task) -> dict[str, Any]:
     start = time.perf_counter()
+    until = start + task.limit_s
     try:
-        found = judge.score(problem=slug, solution=path, size=size, protocol=protocol)
+        found = judge.score(
+            problem=task.slug,
+            solution=Path(task.path),
+            size=task.size,
+            protocol=task.protocol,
+            should_stop=lambda: time.perf_counter() > until,
+        )
+    except Stopped:
+        found = _fault(task.slug, "wall_limit", f"not done after {task.limit_s:.0f} s")
     except (JudgeFault, SandboxError, UnknownProblem) as error:
-        message = str(error)[:2000]
-        found = {"problem": {"slug": slug}, "verdict": "infra_error", "code": "fault", "message": message}
+        found = _fault(task.slug, "fault", str(error)[:2000])
     found["wall_s"] = time.perf_counter() - start
+    found["file"] = Path(task.path).name
     return found
 
 
-def _share(task: tuple[str, list[tuple[str, str]], str | None, str]) -> list[dict[str, Any]]:
-    target, files, size, protocol = task
-    rows = []
-    with Judge(target) as judge:
-        for slug, path in files:
-            row = _one(judge, slug, Path(path), size, protocol)
-            rows.append(row)
-            timing = row.get("timing")
-            gain = (
-                f" {timing['speedup']:.3f} ({timing['speedup_low']:.3f} to {timing['speedup_high']:.3f})"
-                if timing
-                else ""
-            )
-            code = "" if row["verdict"] == "correct" else f" [{row['code']}] {row['message'][:300]}"
-            print(f"{slug}: {row['verdict']}{gain} in {row['wall_s']:.1f} s{code}", flush=True)
-    return rows
+def _fault(slug: str, code: str, message: str) -> dict[str, Any]:
+    return {"problem": {"slug": slug}, "verdict": "infra_error", "code": code, "message": message}
+
+
+def _task(task: Task) -> dict[str, Any]:
+    if _Worker.judge is None:
+        raise JudgeFault("the worker has no judge")
+    return _one(_Worker.judge, task)
+
+
+def _say(row: dict[str, Any]) -> None:
+    timing = row.get("timing")
+    gain = (
+        f" {timing['speedup']:.3f} ({timing['speedup_low']:.3f} to {timing['speedup_high']:.3f})"
+        if timing
+        else ""
+    )
+    code = "" if row["verdict"] == "correct" else f" [{row['code']}] {row['message'][:300]}"
+    name = row["problem"]["slug"] if row["file"] == "reference.py" else row["file"]
+    print(f"{name}: {row['verdict']}{gain} in {row['wall_s']:.1f} s{code}", flush=True)
+
+
+def _results(target: str, tasks: list[Task], workers: int) -> Iterator[dict[str, Any]]:
+    """Rows as they come. Workers are spawned, not forked: a fork of a process that counted cards has none."""
+    if workers == 1:
+        with Judge(target) as judge:
+            yield from (_one(judge, task) for task in tasks)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _Worker.start, (target, workers)) as pool:
+        for done in as_completed([pool.submit(_task, task) for task in tasks]):
+            yield done.result()
 
 
 def score_many(
@@ -73,17 +129,23 @@ def score_many(
     protocol: str,
     workers: int,
     out: Path | None,
+    limit_s: float = 300.0,
 ) -> list[dict[str, Any]]:
-    """Score all files, one judge per worker. More than one worker only where nothing is timed."""
+    """Score all files, one judge per worker. More than one worker only where nothing is timed.
+
+    `limit_s` seconds per file; `out` is rewritten after every file, so that a run cut short leaves what it found.
+    """
     if workers > 1 and protocol != "check":
         raise ValueError("never two timed jobs on one host: --workers needs --protocol check")
-    plain = [(slug, str(path)) for slug, path in files]
-    shares = [(target, plain[index::workers], size, protocol) for index in range(workers)]
-    if workers == 1:
-        rows = _share(shares[0])
-    else:
-        with ProcessPoolExecutor(workers) as pool:
-            rows = [row for share in pool.map(_share, shares) for row in share]
+    tasks = [Task(slug, str(path), size, protocol, limit_s) for slug, path in files]
+    rows: list[dict[str, Any]] = []
+    for row in _results(target, tasks, workers):
+        rows.append(row)
+        _say(row)
+        if out is not None:
+            out.write_text(json.dumps(rows, indent=1) + "\n")
+    order = [(task.slug, Path(task.path).name) for task in tasks]
+    rows.sort(key=lambda row: order.index((row["problem"]["slug"], row["file"])))
     if out is not None:
         out.write_text(json.dumps(rows, indent=1) + "\n")
     return rows

@@ -141,7 +141,7 @@ class Run:
         """Both jobs on fresh templates, correctness, and where asked for the timed part."""
         self.stage("starting")
         trials = [self.cases.answers(n) for n in range(protocol.TRIALS)]
-        sizes = slot_sizes(self.cases, protocol.TRIALS, trials)
+        sizes = slot_sizes(self.cases, trials)
         text = (self.problem.folder / "reference.py").read_bytes()
         reference = self._job("reference", {"solution.py": text, **extra}, sizes)
         limit = float(self.bench.target.data["deadlines"]["import_s"])

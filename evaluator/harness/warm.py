@@ -27,6 +27,7 @@ from problems.registry import Target
 
 RANK_CODE = Path(__file__).parent / "rank"
 NCCL_INSIDE = "/opt/pkb/nccl/libnccl.so.2"
+MPS_FOLDER = "/tmp/mps"  # noqa: S108 (the sandbox's own tmpfs)
 WARM_LIMIT_S = 120.0
 PASSED_ON = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
@@ -50,8 +51,21 @@ def base_env(target: Target, prefix: str) -> dict[str, str]:
     }
     env.update({key: os.environ[key] for key in PASSED_ON if key in os.environ})
     env.update(target.env)
-    if target.device == "cuda" and nccl_library() is not None:
+    if target.device == "cuda":
+        env.update(_card_env(target))
+    return env
+
+
+def _card_env(target: Target) -> dict[str, str]:
+    """Where the driver's libraries lie, our NCCL, and the job's own MPS daemon (`PKB_MPS=0` leaves it out)."""
+    env = {}
+    folders = [name for name in os.environ.get("LD_LIBRARY_PATH", "").split(":") if name.startswith("/usr/")]
+    if folders:
+        env["LD_LIBRARY_PATH"] = ":".join(folders)
+    if nccl_library() is not None:
         env["LD_PRELOAD"] = NCCL_INSIDE
+    if target.data.get("mps") and os.environ.get("PKB_MPS") != "0":
+        env.update(CUDA_MPS_PIPE_DIRECTORY=MPS_FOLDER, CUDA_MPS_LOG_DIRECTORY=MPS_FOLDER)
     return env
 
 

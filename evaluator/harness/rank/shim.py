@@ -122,12 +122,19 @@ class Rank:
         began = time.monotonic_ns()
         result = self.solution(*args)
         middle = time.monotonic_ns()
-        claim = Writer(self.outputs).node(result)
+        writer = Writer(self.outputs)
+        claim = writer.node(result)
+        if self.device.type == "cuda":
+            # Whatever still runs on other streams ends here; what it then changed was not in the answer.
+            torch.cuda.synchronize()
+        late = writer.changed()
         for host, card in self.copies:
             host.copy_(card.detach())
         ended = time.monotonic_ns()
         spans = [began, middle, ended]
         done = {"t": "done", "seq": message["seq"], "claim": claim, "spans": spans}
+        if late:
+            done["late"] = True
         if self.late_builds:
             done["built"] = self.late_builds
         self.send(done)
@@ -185,6 +192,11 @@ class Writer:
         self.flat = torch.frombuffer(buffer, dtype=torch.uint8)
         self.used = 0
         self.parts = 0
+        self.written: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def changed(self) -> bool:
+        """Whether a tensor on a card no longer holds the bytes that were copied out."""
+        return any(not torch.equal(place, _bytes(card).cpu()) for place, card in self.written)
 
     def tensor(self, tensor: torch.Tensor) -> dict[str, Any]:
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
@@ -201,8 +213,10 @@ class Writer:
             if start + size > len(self.buffer):
                 return claim
             if size:
-                place = self.flat[start : start + size].view(plain.dtype).view(plain.shape)
-                place.copy_(plain)
+                flat = self.flat[start : start + size]
+                flat.view(plain.dtype).view(plain.shape).copy_(plain)
+                if plain.is_cuda:
+                    self.written.append((flat, plain))
             return claim
 
     def node(self, leaf: Any) -> dict[str, Any]:
@@ -222,6 +236,16 @@ class Writer:
         if isinstance(leaf, dict):
             return {"d": {str(key): self.node(leaf[key]) for key in sorted(leaf, key=str)}}
         return {"x": type(leaf).__name__}
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor's elements in order, as flat bytes."""
+    flat = tensor.contiguous().reshape(-1)
+    return (
+        torch.view_as_real(flat).reshape(-1).view(torch.uint8)
+        if flat.is_complex()
+        else flat.view(torch.uint8)
+    )
 
 
 def _load(path: str, name: str) -> Any:

@@ -11,8 +11,10 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import socket
+import subprocess
 import sys
 from typing import Any
 
@@ -73,10 +75,25 @@ def _serve(control: socket.socket, pids: dict[int, int]) -> None:
                 os.kill(pid, signal.SIGUSR2)
 
 
+def _start_mps() -> None:
+    """The job's own MPS daemon, where the target asks for one: ranks on one card then run side by side.
+
+    It belongs to the job, lives in its sandbox and dies with it. Without the tool ranks take turns on the card.
+    """
+    folder = os.environ.get("CUDA_MPS_PIPE_DIRECTORY")
+    tool = shutil.which("nvidia-cuda-mps-control", path=f"{os.environ['PATH']}:/usr/local/nvidia/bin")
+    if folder is None or tool is None:
+        return
+    os.makedirs(folder, exist_ok=True)
+    quiet: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+    subprocess.run([tool, "-d"], **quiet, env={**os.environ, "LD_PRELOAD": ""}, check=False, timeout=30)
+
+
 def main() -> None:
     """Import, wait for the order, fork, report."""
     sys.path.insert(0, HERE)
     control = socket.socket(fileno=int(sys.argv[1]))
+    _start_mps()
     import gloo_compat  # noqa: F401  (imported here once, so that ranks need not)
 
     if not os.path.exists("/dev/nvidiactl"):
