@@ -8,6 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import torch
+
 from evaluator.harness.builds import Builder
 from evaluator.harness.errors import JudgeFault, NoSandbox
 from evaluator.harness.run import Run, Stage
@@ -34,6 +36,9 @@ class Judge:
                 f"target {target} ranks times on cards, which needs slots in card memory: not in this "
                 "version; h200x1 checks correctness on one card"
             )
+        if self.target.device == "cpu":
+            # The supervisor's own tensors are small; more threads only wait for each other.
+            torch.set_num_threads(1)
         self.host = host_grade()
         if self.host.grade != "none" and (wrong := self_check().problems):
             raise JudgeFault("the sandbox of this host is not tight: " + "; ".join(wrong))
