@@ -184,21 +184,32 @@ def submit(client: Client, sample: Sample, run: int, revision: str) -> Job:
     raise DemoFailed(f"{sample.file} ended by faults of ours again and again; see the worker's log.")
 
 
-def check_hosts() -> None:
-    """DemoFailed when the evaluator took itself out of service: nothing would ever be judged."""
-    for host in selectors.hosts():
-        if host.state == "quarantined":
-            raise DemoFailed(f"The evaluator failed its own test and left service. {host.reason}")
-    connections.close_all()
+class HostCheck:
+    """Notices that the evaluator took itself out of service; it may need a minute to test its way back."""
+
+    GRACE_S = 60.0
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def check(self) -> None:
+        """DemoFailed when the host has been out of service for longer than the grace."""
+        out = [host for host in selectors.hosts() if host.state == "quarantined"]
+        connections.close_all()
+        now = time.monotonic()
+        self._since = (self._since or now) if out else None
+        if self._since is not None and now - self._since > self.GRACE_S:
+            raise DemoFailed(f"The evaluator failed its own test and left service. {out[0].reason}")
 
 
 def wait_for(client: Client, jobs: list[Job], children: list[Child], say: Callable[[Job], None]) -> None:
     """Wait for all jobs and tell of each that ends; DemoFailed when nobody is left to judge them."""
+    hosts = HostCheck()
     for job in jobs:
         while True:
             for child in children:
                 child.check()
-            check_hosts()
+            hosts.check()
             seen = client.call("GET", f"/api/v1/submissions/{job.id}/?wait=10")
             job.state, job.verdict = seen["state"], seen["verdict"]
             job.code, job.message = seen["code"], seen["message"]
