@@ -15,11 +15,13 @@ from leaderboard import charts, model_board, model_page, selectors
 from leaderboard.model_board import Filters, ModelRow
 from leaderboard.models import RunSummary
 from leaderboard.published import published
+from leaderboard.taxonomy import taxonomy as divide
 from leaderboard.views import csv_response
 from portal.submissions.models import Entrant, ModelRun
 from problems.models import Target
 
 ON_CHART = 6
+IN_TAXONOMY = 12
 HEADINGS = (
     ("name", "Model", False),
     ("fast_1", "fast_1@1", True),
@@ -211,6 +213,22 @@ def compare(request: HttpRequest) -> HttpResponse:
             "unsolved": sum(1 for duel in duels if duel.winner is None),
         }
     return render(request, "leaderboard/compare.html", context)
+
+
+@require_safe
+def taxonomy(request: HttpRequest) -> HttpResponse:
+    """Success by level, bound and parallelism for the first runs of the board."""
+    target, size = _place(request)
+    rows = model_board.model_board(target=target, size=size, filters=Filters())[:IN_TAXONOMY]
+    context = {
+        "target": target,
+        "targets": ranked_targets(),
+        "size": size,
+        "sizes": selectors.ranked_sizes(target),
+        "tables": divide(rows=rows, target=target, size=size) if rows else [],
+        "board_kind": "taxonomy",
+    }
+    return render(request, "leaderboard/taxonomy.html", context)
 
 
 @require_safe

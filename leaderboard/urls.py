@@ -17,6 +17,7 @@ urlpatterns = [
     path("export/scores.jsonl", feed_views.scores_jsonl, name="scores_jsonl"),
     path("export/data_card.md", feed_views.data_card, name="data_card"),
     path("compare/", model_views.compare, name="compare"),
+    path("taxonomy/", model_views.taxonomy, name="taxonomy"),
     path("published/", model_views.published_figures, name="published"),
     path("problems/", views.problems, name="problems"),
     path("<slug:target>/", views.target_index, name="target"),
