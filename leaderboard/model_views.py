@@ -45,7 +45,8 @@ def _place(request: HttpRequest, fallback: tuple[str, str] | None = None) -> tup
     targets = ranked_targets()
     if not targets:
         raise Http404("No target is set up.")
-    asked = request.GET.get("target") or (fallback or _busiest() or (targets[0].slug, ""))[0]
+    verified = request.GET.get("runs") != "community"
+    asked = request.GET.get("target") or (fallback or _busiest(verified) or (targets[0].slug, ""))[0]
     target = next((row for row in targets if row.slug == asked), None)
     if target is None:
         raise Http404("There is no such target.")
@@ -54,8 +55,8 @@ def _place(request: HttpRequest, fallback: tuple[str, str] | None = None) -> tup
     return target, size if size in sizes else sizes[0]
 
 
-def _busiest() -> tuple[str, str] | None:
-    found = RunSummary.objects.filter(run__verified=True).order_by("-solved")
+def _busiest(verified: bool) -> tuple[str, str] | None:
+    found = RunSummary.objects.filter(run__verified=verified).order_by("-solved")
     return found.values_list("target__slug", "size").first()
 
 

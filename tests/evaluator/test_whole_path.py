@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from evaluator.harness.samples import FOLDER
 from tests.evaluator.processes import alive, descendants
 from tests.evaluator.world import World
 
-pytestmark = [pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(1300)]
 
 FASTER = FOLDER / "allreduce_gather_and_sum.py"
 WRONG = FOLDER / "allreduce_without_communication.py"
@@ -24,6 +26,17 @@ def world(tmp_path: Path) -> Iterator[World]:
     judge = "evaluator.harness.judge.Judge"
     with World(tmp_path, PKB_JUDGE=judge, PKB_HEARTBEAT_S="15", PKB_LEASE_S="45", PKB_TICK_S="30") as made:
         yield made
+
+
+def until_on_board(world: World) -> dict[str, Any]:
+    """The board of allreduce as soon as it has a row, or as it is when patience ends."""
+    pause = threading.Event()
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        board: dict[str, Any] = world.ask("get", path="/boards/cpu4/allreduce.json")["body"]
+        if board["rows"] or time.monotonic() > end:
+            return board
+        pause.wait(0.5)
 
 
 def test_a_file_reaches_the_board(world: World) -> None:
@@ -41,11 +54,11 @@ def test_a_file_reaches_the_board(world: World) -> None:
     assert timing["speedup_low"] <= timing["speedup"] <= timing["speedup_high"]
     assert result["protocol"] == "paper"
 
-    board = world.ask("get", path="/boards/cpu4/allreduce.json")["body"]
+    board = until_on_board(world)  # a new best is measured once more before it takes its place
     assert [row["submission_id"] for row in board["rows"]] == [sent["id"]]
     row = board["rows"][0]
     assert (row["entrant"], row["place"]) == ("ada", 1)
-    assert row["speedup"] == pytest.approx(timing["speedup"])
+    assert row["speedup_low"] <= row["speedup"] <= row["speedup_high"]
     assert row["isolation_grade"] == result["isolation_grade"]
 
     seen = world.ask("wait", id=wrong["id"], states=["done"], timeout_s=PATIENCE_S, scores=1)
@@ -63,9 +76,7 @@ def test_a_kill_in_the_middle_leaves_one_result_and_no_process(world: World) -> 
     world.kill(worker)
     world.start_worker()
     seen = world.ask("wait", id=sent["id"], states=["done"], timeout_s=PATIENCE_S, scores=1)
-    assert (seen["verdict"], seen["attempts"], seen["scores"]) == ("correct", ["lease_lost", "scored"], 1), (
-        world.log()
-    )
+    assert (seen["verdict"], seen["attempts"][:2]) == ("correct", ["lease_lost", "scored"]), world.log()
     pause = threading.Event()
     for _ in range(100):
         if not alive(family):
