@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.e2e.site import ROOT, Site
 
-pytestmark = [pytest.mark.browser, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 SOLUTION = ROOT / "problems" / "catalog" / "01_allreduce" / "reference.py"
 JUDGED_WITHIN_MS = 400_000
@@ -23,6 +24,16 @@ def sign_up(page: Page, name: str) -> None:
     page.get_by_label("Password confirmation").fill("correct horse battery")
     page.get_by_role("main").get_by_role("button", name="Sign up").click()
     expect(page.get_by_role("heading", name="Submit a file")).to_be_visible()
+
+
+def see_on_board(page: Page, name: str) -> None:
+    """Look at the board until the name stands there: a record is measured a second time before it ranks."""
+    deadline = time.monotonic() + JUDGED_WITHIN_MS / 1e3
+    page.goto("/boards/cpu4/allreduce/")
+    while name not in page.get_by_role("main").inner_text():
+        assert time.monotonic() < deadline, f"{name} never came to the board"
+        page.wait_for_timeout(2000)
+        page.reload()
 
 
 def test_from_the_landing_page_to_a_scored_file_on_the_board(page: Page, site: Site, artifacts: Path) -> None:
@@ -57,8 +68,7 @@ def test_from_the_landing_page_to_a_scored_file_on_the_board(page: Page, site: S
     assert page.locator("#live[hx-get]").count() == 0
     page.screenshot(path=artifacts / "journey-done.png", full_page=True)
 
-    page.goto("/boards/cpu4/allreduce/")
-    expect(page.get_by_role("main")).to_contain_text("newcomer")
+    see_on_board(page, "newcomer")
     page.screenshot(path=artifacts / "journey-board.png", full_page=True)
 
     answer = subprocess.run(

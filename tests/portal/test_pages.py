@@ -10,7 +10,9 @@ import pytest
 from django.conf import settings as django_settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils import timezone
 
+from evaluator.models import Attempt
 from portal.pages import documents, figures
 from portal.pages.words import HEADLINES, TONES
 from portal.submissions.models import Submission
@@ -327,3 +329,20 @@ def test_every_state_and_verdict_has_words() -> None:
         if key not in (State.DONE,):
             assert key in HEADLINES
             assert key in TONES
+
+
+@pytest.mark.django_db
+def test_a_second_measurement_hides_nothing_while_it_runs(client: Client) -> None:
+    row = factories.judged()
+    now = timezone.now()
+    Attempt.objects.create(
+        submission=row,
+        host=row.attempts.get().host,
+        number=2,
+        leased_at=now,
+        heartbeat_at=now,
+        lease_expires_at=now,
+        stage="timing",
+    )
+    assert "1.51×" in page_of(client, row)
+    assert client.get(f"/api/v1/submissions/{row.pk}/result/").json()["timing"]["speedup"] == 1.51
