@@ -6,7 +6,10 @@ the colour scheme in force, so the same figure is legible in light, dark and pri
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Protocol
 
 PALETTE_SIZE = 8
@@ -254,3 +257,57 @@ def heat_map(
 def _plain(text: str) -> str:
     """Plotly reads a little HTML in labels: keep names literal."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+class Recorded(Protocol):
+    """A moment at which a record rose."""
+
+    @property
+    def at(self) -> datetime: ...
+    @property
+    def speedup(self) -> float: ...
+    @property
+    def entrant(self) -> str: ...
+
+
+def record_history(history: Sequence[Recorded]) -> dict[str, Any]:
+    """The best speedup over time as a staircase; needs its records oldest first."""
+    data = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": "record",
+        "showlegend": False,
+        "x": [record.at.isoformat() for record in history],
+        "y": [record.speedup for record in history],
+        "text": [_plain(record.entrant) for record in history],
+        "line": {"color": "@accent", "shape": "hv", "width": 2.5},
+        "marker": {"size": 8},
+        "hovertemplate": "<b>%{y:.3g}×</b> by %{text}<br>%{x|%d %b %Y, %H:%M}<extra></extra>",
+    }
+    y = {"title": {"text": "best speedup"}, "rangemode": "tozero", "ticksuffix": "×"}
+    return {"data": [data], "layout": _layout({"type": "date"}, y, height=280)}
+
+
+def spread(speedups: Sequence[float]) -> dict[str, Any]:
+    """How the entrants' best speedups are distributed, on a log axis in steps of a fifth of an octave."""
+    step = math.log10(2) / 5
+    places = Counter(math.floor(math.log10(value) / step) for value in speedups)
+    low, high = min(places), max(places)
+    bins = range(low, high + 1)
+    edges = [(10 ** (n * step), 10 ** ((n + 1) * step)) for n in bins]
+    data = {
+        "type": "bar",
+        "name": "entrants",
+        "showlegend": False,
+        "x": [math.sqrt(a * b) for a, b in edges],
+        "y": [places.get(n, 0) for n in bins],
+        "width": [b - a for a, b in edges],
+        "customdata": [[a, b] for a, b in edges],
+        "marker": {"color": "@accent", "line": {"color": "@surface", "width": 1}},
+        "hovertemplate": "%{y} entrants from %{customdata[0]:.2f}× to %{customdata[1]:.2f}×<extra></extra>",
+    }
+    x = {"type": "log", "title": {"text": "speedup"}, "ticksuffix": "×", "dtick": "D2"}
+    return {
+        "data": [data],
+        "layout": _layout(x, {"title": {"text": "entrants"}, "rangemode": "tozero"}, height=280, bargap=0),
+    }

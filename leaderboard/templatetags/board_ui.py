@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import template
 
+from leaderboard import charts
 from leaderboard.charts import PALETTE_SIZE
 from leaderboard.marks import sparkline
 
@@ -69,3 +71,15 @@ def spark(figures: dict[str, Any]) -> str:
 def chart(figure: dict[str, Any], name: str, caption: str, csv: str = "") -> dict[str, Any]:
     """Show a Plotly figure with its caption and the link to its numbers."""
     return {"figure": figure, "id": f"chart-{name}", "name": name, "caption": caption, "csv": csv}
+
+
+@register.simple_tag
+def record_figure(history: Sequence[Any]) -> dict[str, Any]:
+    """The record over time, of records that are listed newest first."""
+    return charts.record_history(list(history)[::-1])
+
+
+@register.simple_tag
+def spread_figure(rows: Sequence[Any]) -> dict[str, Any]:
+    """The distribution of the speedups of a board's rows."""
+    return charts.spread([row.speedup for row in rows])

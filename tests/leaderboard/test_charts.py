@@ -1,0 +1,67 @@
+"""Chart data that boards of problems draw."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leaderboard import charts
+from leaderboard.marks import WIDTH, interval_marks, sparkline
+
+
+@dataclass
+class Row:
+    speedup: float
+    speedup_low: float
+    speedup_high: float
+
+
+@dataclass
+class Record:
+    at: datetime
+    speedup: float
+    entrant: str
+
+
+def test_a_record_is_a_staircase_with_literal_names() -> None:
+    figure = charts.record_history([Record(datetime(2026, 1, 2, tzinfo=UTC), 1.5, "<i>x</i>")])
+    (trace,) = figure["data"]
+    assert (trace["x"], trace["y"]) == (["2026-01-02T00:00:00+00:00"], [1.5])
+    assert trace["text"] == ["&lt;i&gt;x&lt;/i&gt;"]
+
+
+@given(st.lists(st.floats(0.01, 200), min_size=1, max_size=40))
+def test_the_spread_counts_every_entrant_once(speedups: list[float]) -> None:
+    (trace,) = charts.spread(speedups)["data"]
+    assert sum(trace["y"]) == len(speedups)
+    for (low, high), count in zip(trace["customdata"], trace["y"], strict=True):
+        inside = sum(low * (1 - 1e-12) <= s < high * (1 + 1e-12) for s in speedups)
+        assert inside >= count
+
+
+positive = st.floats(0.05, 50)
+
+
+@given(st.lists(st.tuples(positive, st.floats(1.0, 1.5), st.floats(1.0, 1.5)), min_size=1, max_size=20))
+def test_marks_stay_inside_and_in_order(raw: list[tuple[float, float, float]]) -> None:
+    rows = [Row(speedup, speedup / down, speedup * up) for speedup, down, up in raw]
+    for mark, row in zip(interval_marks(rows), rows, strict=True):
+        assert 0 <= mark.low <= mark.x <= mark.high <= WIDTH
+        assert (mark.x > mark.one) == (row.speedup > 1) or math.isclose(mark.x, mark.one, abs_tol=0.02)
+
+
+def test_no_rows_no_marks() -> None:
+    assert interval_marks([]) == []
+    assert sparkline([0.5]) == ""
+
+
+def test_a_sparkline_runs_from_edge_to_edge() -> None:
+    points = [tuple(map(float, point.split(","))) for point in sparkline([1.0, 0.5, 0.0, 7.0]).split()]
+    assert points[0] == (1.0, 1.0)
+    assert points[-1] == (119.0, 1.0)
+    assert points[2][1] == pytest.approx(27.0)
