@@ -1,7 +1,7 @@
 """Make gloo accept what NCCL accepts, so that one file runs on CPU and on cards.
 
 NCCL takes a stacked output of `all_gather_into_tensor` (any shape of the right size) and lists of
-unequal sizes in `all_gather`; gloo takes neither. The results are those of NCCL.
+unequal sizes in `all_gather` and `all_to_all`; gloo takes neither. The results are those of NCCL.
 """
 
 from __future__ import annotations
@@ -42,6 +42,47 @@ def all_gather(
     return _Done() if async_op else None
 
 
+def all_to_all(
+    output_tensor_list: list[torch.Tensor],
+    input_tensor_list: list[torch.Tensor],
+    group: Any = None,
+    async_op: bool = False,
+) -> Any:
+    """As torch's, also for lists of unequal sizes: always one exchange of flat pieces.
+
+    Sizes may be equal on one rank and unequal on another, so no rank may choose by its own sizes.
+    """
+    sent = torch.cat([item.reshape(-1) for item in input_tensor_list])
+    receive = [item.numel() for item in output_tensor_list]
+    landed = torch.empty(sum(receive), dtype=sent.dtype, device=sent.device)
+    work = dist.all_to_all_single(
+        landed, sent, receive, [item.numel() for item in input_tensor_list], group=group, async_op=True
+    )
+    landing = _Landing(work, output_tensor_list, list(torch.split(landed, receive)))
+    if async_op:
+        return landing
+    landing.wait()
+    return None
+
+
+class _Landing:
+    """A running exchange; its outputs are filled when somebody waits for it."""
+
+    def __init__(self, work: Any, outputs: list[torch.Tensor], pieces: list[torch.Tensor]) -> None:
+        self.work, self.outputs, self.pieces = work, outputs, pieces
+
+    def wait(self, timeout: Any = None) -> bool:
+        if self.work is not None:
+            self.work.wait()
+        with torch.no_grad():
+            for item, piece in zip(self.outputs, self.pieces, strict=True):
+                item.copy_(piece.view(item.shape))
+        return True
+
+    def is_completed(self) -> bool:
+        return self.work is None or bool(self.work.is_completed())
+
+
 class _Done:
     """A finished work handle."""
 
@@ -53,11 +94,12 @@ class _Done:
 
 
 def install() -> None:
-    """Put both forms in place of torch's, everywhere they are looked up."""
+    """Put these forms in place of torch's, everywhere they are looked up."""
     from torch.distributed import distributed_c10d
 
     modules: tuple[Any, ...] = (dist, distributed_c10d)
     for module in modules:
         module.all_gather_into_tensor = all_gather_into_tensor
         module.all_gather = all_gather
+        module.all_to_all = all_to_all
         module._all_gather_base = all_gather_into_tensor
