@@ -225,7 +225,10 @@ def table(jobs: list[Job]) -> str:
     head = ("sample", "problem", "verdict", "expected", "speedup", "95 % interval", "isolation")
     lines = [head, *(_line(job) for job in jobs)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    text = ["  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)) for line in lines]
+    text = [
+        "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
     return "\n".join([text[0], "  ".join("-" * width for width in widths), *text[1:]])
 
 

@@ -19,16 +19,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from leaderboard.demo import free_port
-
 ROOT = Path(__file__).resolve().parents[2]
 READERS = 8
 
 
 @contextmanager
-def server() -> Iterator[str]:
-    """A web server as in production, on a free port."""
-    address = f"127.0.0.1:{free_port(8050)}"
+def server(port: int) -> Iterator[str]:
+    """A web server as in production."""
+    address = f"127.0.0.1:{port}"
     command = [
         sys.executable,
         "-m",
@@ -93,8 +91,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=200)
     parser.add_argument("--target", default="h100x4")
+    parser.add_argument("--port", type=int, default=8050)
     options = parser.parse_args()
-    with server() as base:
+    with server(options.port) as base:
         target = options.target
         model = first_model(base, target)
         paths = {
