@@ -73,6 +73,12 @@ class Attempt(models.Model):
     result = models.JSONField(null=True, blank=True)
     log = models.TextField(blank=True, help_text="Head and tail of what the ranks printed.")
     harness_version = models.CharField(max_length=40, blank=True)
+    rescore = models.ForeignKey(
+        "evaluator.Rescore", null=True, blank=True, on_delete=models.SET_NULL, related_name="attempts"
+    )
+    triage = models.JSONField(
+        null=True, blank=True, help_text="Flags of the static scan; empty list: none; null: not scanned."
+    )
     announced_at = models.DateTimeField(
         null=True, blank=True, help_text="When the result reached the boards; empty means: tell again."
     )
@@ -117,6 +123,86 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"attempt {self.number} at {self.submission_id}"
+
+
+class Rescore(models.Model):
+    """An order to judge a finished submission once more, after everything that waits for a first verdict.
+
+    ``confirm`` measures a new best again before it ranks first and leaves the verdict alone; ``order``
+    replaces verdict and scores.
+    """
+
+    class Kind(models.TextChoices):
+        CONFIRM = "confirm", "confirm a new best"
+        ORDER = "order", "judge again"
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "queued"
+        RUNNING = "running", "running"
+        DONE = "done", "done"
+        FAILED = "failed", "failed by a fault of ours"
+
+    submission = models.ForeignKey(
+        "submissions.Submission", on_delete=models.CASCADE, related_name="rescores"
+    )
+    kind = models.CharField(max_length=8, choices=Kind)
+    state = models.CharField(max_length=8, choices=State, default=State.QUEUED)
+    reason = models.CharField(max_length=300, blank=True)
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering: ClassVar = ["created_at", "id"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["submission"],
+                condition=Q(state__in=("queued", "running")),
+                name="evaluator_one_open_rescore_per_submission",
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=("queued", "running"), finished_at=None)
+                | Q(state__in=("done", "failed"), finished_at__isnull=False),
+                name="evaluator_rescore_ended_has_its_time",
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["created_at"], condition=Q(state="queued"), name="evaluator_rescore_queue"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.submission_id} ({self.state})"
+
+
+class Baseline(models.Model):
+    """One comparison of the reference with itself on a host: what the noise floor is pooled from."""
+
+    class Kind(models.TextChoices):
+        BLOCKS = "blocks", "block before against block after"
+        AA = "aa", "the reference sent as a submission"
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="baselines")
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="baselines")
+    problem = models.ForeignKey("problems.Problem", on_delete=models.CASCADE, related_name="baselines")
+    size = models.CharField(max_length=16)
+    kind = models.CharField(max_length=8, choices=Kind)
+    log_ratio = models.FloatField(help_text="Natural logarithm of the ratio; 0 on a machine without noise.")
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["attempt", "size", "kind"], name="evaluator_baseline_per_attempt_size_kind"
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["problem", "host", "-at"], name="evaluator_baseline_pool"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.problem_id} on {self.host_id}: {self.log_ratio:+.3f}"
 
 
 class Share(models.Model):

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from django.utils.module_loading import import_string
 
-from evaluator import services
+from evaluator import selectors, services
 from evaluator.harness.errors import JudgeFault, NoSandbox, Stopped
 from evaluator.queues import PROTOCOLS
 from evaluator.results import combine, log_text, storable
@@ -35,6 +35,7 @@ class Judge(Protocol):
         protocol: str,
         on_stage: StageCall | None = None,
         should_stop: Callable[[], bool] | None = None,
+        noise_floor: float = ...,
     ) -> dict[str, Any]: ...
 
     def close(self) -> None: ...
@@ -88,6 +89,7 @@ def _judge_cells(judge: Judge, lease: Lease, watch: Watch) -> list[dict[str, Any
     submission = lease.submission
     stages = _StageRecorder(lease)
     cells: list[dict[str, Any]] = []
+    floor = selectors.noise_floor(problem_id=submission.problem_id, host_id=lease.host_id)
     with tempfile.TemporaryDirectory(prefix="pkb-source-") as folder:
         path = fetch_source(submission, Path(folder))
         for size in sizes_of(submission):
@@ -99,6 +101,7 @@ def _judge_cells(judge: Judge, lease: Lease, watch: Watch) -> list[dict[str, Any
                 protocol=PROTOCOLS[submission.mode],
                 on_stage=stages,
                 should_stop=watch.should_stop,
+                noise_floor=floor,
             )
             cells.append(cell)
             if cell["verdict"] != "correct":

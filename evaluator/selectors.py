@@ -9,7 +9,8 @@ from uuid import UUID
 from django.db.models import Count, Min, QuerySet
 from django.utils import timezone
 
-from evaluator.models import Attempt, Host
+from evaluator import noise
+from evaluator.models import Attempt, Baseline, Host, Rescore
 from evaluator.queues import rhythm
 from portal.submissions.models import Submission
 from portal.submissions.states import State
@@ -97,7 +98,31 @@ def waiting_targets(*, longer_than: timedelta = timedelta(0)) -> list[str]:
     """Targets with a submission that has waited longer than the given time."""
     before = timezone.now() - longer_than
     rows = Submission.objects.filter(state=State.QUEUED, queued_at__lte=before)
-    return list(rows.order_by("target__slug").values_list("target__slug", flat=True).distinct())
+    again = waiting_rescores().filter(created_at__lte=before)
+    return sorted(
+        {
+            *rows.values_list("target__slug", flat=True),
+            *again.values_list("submission__target__slug", flat=True),
+        }
+    )
+
+
+def waiting_rescores() -> QuerySet[Rescore]:
+    """Orders to judge again that a host may take up: not those of what was removed since."""
+    return Rescore.objects.filter(state=Rescore.State.QUEUED, submission__removed="")
+
+
+def noise_floor(*, problem_id: int, host_id: int) -> float:
+    """The relative noise floor of a problem on a host; 10 % until 20 comparisons exist."""
+    pool = Baseline.objects.filter(problem_id=problem_id, host_id=host_id).order_by("-at", "-id")
+    return noise.floor_of(list(pool.values_list("log_ratio", flat=True)[: noise.POOL]))
+
+
+def result_attempt(submission_id: UUID) -> Attempt | None:
+    """The attempt whose result stands for a submission, with its host; confirmations only bear witness."""
+    scored = Attempt.objects.filter(submission_id=submission_id, exit_reason=Attempt.Exit.SCORED)
+    verdicts = scored.exclude(rescore__kind=Rescore.Kind.CONFIRM)
+    return verdicts.select_related("host").order_by("-number").first()
 
 
 def last_attempt(submission_id: UUID) -> Attempt | None:

@@ -245,8 +245,9 @@ class _Python:
                 if where == "sys.modules" or where in ("sys.path", "sys.meta_path"):
                     self.findings.add("changes_imports", _line(node))
                 self._patched(self._namespace(target.value), target)
-        is_read = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
-        if is_read and self.path(node.value) in ("os.environ", "os.environb"):
+        if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load):
+            return
+        if self.path(node.value) in ("os.environ", "os.environb"):
             self._variable(_constant(node.slice), node)
 
     def _namespace(self, node: ast.AST) -> str:

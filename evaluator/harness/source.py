@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
 from pathlib import Path
 
@@ -19,15 +20,23 @@ def solution_files(path: Path) -> dict[str, bytes]:
         raise ValueError(f"{path}: no such file")
     if path.stat().st_size > MAX_BYTES:
         raise ValueError(f"{path}: larger than 1 MiB")
-    if path.suffix == ".zip":
-        return _from_zip(path)
-    return {"solution.py": path.read_bytes()}
+    return read_files(path.name, path.read_bytes())
 
 
-def _from_zip(path: Path) -> dict[str, bytes]:
+def read_files(name: str, content: bytes) -> dict[str, bytes]:
+    """Name -> bytes of an upload that is in memory. Raises ValueError with what to change."""
+    if not name.endswith(".zip"):
+        return {"solution.py": content}
+    try:
+        return _from_zip(content)
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{name}: not a readable zip ({error})") from error
+
+
+def _from_zip(content: bytes) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     room = MAX_BYTES
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for member in archive.infolist():
             name = member.filename
             flat = name == Path(name).name and "\\" not in name and ":" not in name

@@ -7,97 +7,235 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('problems', '0001_initial'),
-        ('submissions', '0001_initial'),
+        ("problems", "0001_initial"),
+        ("submissions", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Host',
+            name="Host",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=120, unique=True)),
-                ('session', models.UUIDField(default=uuid.uuid4, help_text='Changes at each registration; an older session may not lease.')),
-                ('state', models.CharField(choices=[('active', 'active'), ('draining', 'draining'), ('quarantined', 'quarantined')], default='active', max_length=12)),
-                ('reason', models.CharField(blank=True, help_text='Why it is not active.', max_length=300)),
-                ('registered_at', models.DateTimeField()),
-                ('last_seen', models.DateTimeField()),
-                ('stopped_at', models.DateTimeField(blank=True, help_text='Stopped on purpose, at.', null=True)),
-                ('environment', models.JSONField(blank=True, default=dict)),
-                ('target', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='hosts', to='problems.target')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=120, unique=True)),
+                (
+                    "session",
+                    models.UUIDField(
+                        default=uuid.uuid4,
+                        help_text="Changes at each registration; an older session may not lease.",
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("active", "active"),
+                            ("draining", "draining"),
+                            ("quarantined", "quarantined"),
+                        ],
+                        default="active",
+                        max_length=12,
+                    ),
+                ),
+                ("reason", models.CharField(blank=True, help_text="Why it is not active.", max_length=300)),
+                ("registered_at", models.DateTimeField()),
+                ("last_seen", models.DateTimeField()),
+                (
+                    "stopped_at",
+                    models.DateTimeField(blank=True, help_text="Stopped on purpose, at.", null=True),
+                ),
+                ("environment", models.JSONField(blank=True, default=dict)),
+                (
+                    "target",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="hosts",
+                        to="problems.target",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Attempt',
+            name="Attempt",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('lease_token', models.UUIDField(default=uuid.uuid4, unique=True)),
-                ('leased_at', models.DateTimeField()),
-                ('heartbeat_at', models.DateTimeField()),
-                ('lease_expires_at', models.DateTimeField()),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('exit_reason', models.CharField(blank=True, choices=[('', 'live'), ('scored', 'scored'), ('cancelled', 'cancelled by its author'), ('fault', 'fault of ours'), ('lease_lost', 'the host went silent'), ('released', 'given back unharmed')], default='', max_length=12)),
-                ('counted', models.BooleanField(default=False, help_text='A fault of ours that counts towards the three after which we stop.')),
-                ('fault', models.CharField(blank=True, help_text='What went wrong on our side.', max_length=500)),
-                ('stage', models.CharField(blank=True, max_length=20)),
-                ('stages', models.JSONField(blank=True, default=list, help_text='[{stage, at, detail}] in order.')),
-                ('result', models.JSONField(blank=True, null=True)),
-                ('log', models.TextField(blank=True, help_text='Head and tail of what the ranks printed.')),
-                ('harness_version', models.CharField(blank=True, max_length=40)),
-                ('announced_at', models.DateTimeField(blank=True, help_text='When the result reached the boards; empty means: tell again.', null=True)),
-                ('submission', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='attempts', to='submissions.submission')),
-                ('host', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='attempts', to='evaluator.host')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("lease_token", models.UUIDField(default=uuid.uuid4, unique=True)),
+                ("leased_at", models.DateTimeField()),
+                ("heartbeat_at", models.DateTimeField()),
+                ("lease_expires_at", models.DateTimeField()),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "exit_reason",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("", "live"),
+                            ("scored", "scored"),
+                            ("cancelled", "cancelled by its author"),
+                            ("fault", "fault of ours"),
+                            ("lease_lost", "the host went silent"),
+                            ("released", "given back unharmed"),
+                        ],
+                        default="",
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "counted",
+                    models.BooleanField(
+                        default=False,
+                        help_text="A fault of ours that counts towards the three after which we stop.",
+                    ),
+                ),
+                (
+                    "fault",
+                    models.CharField(blank=True, help_text="What went wrong on our side.", max_length=500),
+                ),
+                ("stage", models.CharField(blank=True, max_length=20)),
+                (
+                    "stages",
+                    models.JSONField(blank=True, default=list, help_text="[{stage, at, detail}] in order."),
+                ),
+                ("result", models.JSONField(blank=True, null=True)),
+                ("log", models.TextField(blank=True, help_text="Head and tail of what the ranks printed.")),
+                ("harness_version", models.CharField(blank=True, max_length=40)),
+                (
+                    "announced_at",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="When the result reached the boards; empty means: tell again.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "submission",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="attempts",
+                        to="submissions.submission",
+                    ),
+                ),
+                (
+                    "host",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="attempts",
+                        to="evaluator.host",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Share',
+            name="Share",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('served_at', models.DateTimeField()),
-                ('target', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='problems.target')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("served_at", models.DateTimeField()),
+                (
+                    "target",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="problems.target"
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
         ),
         migrations.AddConstraint(
-            model_name='host',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ('active', 'draining', 'quarantined'))), name='evaluator_host_state_known'),
+            model_name="host",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("state__in", ("active", "draining", "quarantined"))),
+                name="evaluator_host_state_known",
+            ),
         ),
         migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(condition=models.Q(('finished_at__isnull', True)), fields=['lease_expires_at'], name='evaluator_live_leases'),
+            model_name="attempt",
+            index=models.Index(
+                condition=models.Q(("finished_at__isnull", True)),
+                fields=["lease_expires_at"],
+                name="evaluator_live_leases",
+            ),
         ),
         migrations.AddIndex(
-            model_name='attempt',
-            index=models.Index(condition=models.Q(('announced_at__isnull', True), ('exit_reason', 'scored')), fields=['finished_at'], name='evaluator_unannounced'),
+            model_name="attempt",
+            index=models.Index(
+                condition=models.Q(("announced_at__isnull", True), ("exit_reason", "scored")),
+                fields=["finished_at"],
+                name="evaluator_unannounced",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.UniqueConstraint(fields=('submission', 'number'), name='evaluator_attempt_numbered'),
+            model_name="attempt",
+            constraint=models.UniqueConstraint(
+                fields=("submission", "number"), name="evaluator_attempt_numbered"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.UniqueConstraint(condition=models.Q(('finished_at__isnull', True)), fields=('submission',), name='evaluator_one_live_attempt_per_submission'),
+            model_name="attempt",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("finished_at__isnull", True)),
+                fields=("submission",),
+                name="evaluator_one_live_attempt_per_submission",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.UniqueConstraint(condition=models.Q(('finished_at__isnull', True)), fields=('host',), name='evaluator_one_live_attempt_per_host'),
+            model_name="attempt",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("finished_at__isnull", True)),
+                fields=("host",),
+                name="evaluator_one_live_attempt_per_host",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('exit_reason', ''), ('finished_at__isnull', True)), models.Q(('finished_at__isnull', False), models.Q(('exit_reason', ''), _negated=True)), _connector='OR'), name='evaluator_attempt_ends_with_a_reason'),
+            model_name="attempt",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("exit_reason", ""), ("finished_at__isnull", True)),
+                    models.Q(("finished_at__isnull", False), models.Q(("exit_reason", ""), _negated=True)),
+                    _connector="OR",
+                ),
+                name="evaluator_attempt_ends_with_a_reason",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('exit_reason', 'scored'), _negated=True), ('result__isnull', False), _connector='OR'), name='evaluator_scored_attempt_has_a_result'),
+            model_name="attempt",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("exit_reason", "scored"), _negated=True),
+                    ("result__isnull", False),
+                    _connector="OR",
+                ),
+                name="evaluator_scored_attempt_has_a_result",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='share',
-            constraint=models.UniqueConstraint(fields=('user', 'target'), name='evaluator_share_per_user_and_target'),
+            model_name="share",
+            constraint=models.UniqueConstraint(
+                fields=("user", "target"), name="evaluator_share_per_user_and_target"
+            ),
         ),
     ]

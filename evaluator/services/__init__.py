@@ -1,5 +1,6 @@
 """Writes of the queue. Every move is a conditional UPDATE, so it is right on SQLite and PostgreSQL."""
 
+from evaluator.services.baselines import record_baselines
 from evaluator.services.hosts import quarantine, register_host, reinstate, retire_host, seen
 from evaluator.services.leases import Lease, heartbeat, lease, set_stage, wanted
 from evaluator.services.outcomes import (
@@ -12,6 +13,8 @@ from evaluator.services.outcomes import (
     release,
     stop_cancelled,
 )
+from evaluator.services.rescores import order_rescore
+from evaluator.services.triage import record_triage
 
 __all__ = [
     "Lease",
@@ -21,8 +24,11 @@ __all__ = [
     "fail_infra",
     "heartbeat",
     "lease",
+    "order_rescore",
     "quarantine",
     "reap",
+    "record_baselines",
+    "record_triage",
     "refuse_on_host",
     "register_host",
     "reinstate",

@@ -11,9 +11,10 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, F, Max, OuterRef, Q, Subquery
 from django.utils import timezone
 
-from evaluator.models import Attempt, Host, Share
+from evaluator.models import Attempt, Host, Rescore, Share
 from evaluator.queues import MAX_COUNTED_FAULTS, rhythm
-from evaluator.selectors import able_hosts
+from evaluator.selectors import able_hosts, waiting_rescores
+from evaluator.services.rescores import start_rescore
 from portal.core.errors import StateConflict
 from portal.submissions.models import Submission
 from portal.submissions.states import ON_HOST, State
@@ -30,6 +31,7 @@ class Lease:
     attempt_id: int
     token: uuid.UUID
     submission: Submission
+    host_id: int
 
 
 def lease(*, host: Host) -> Lease | None:
@@ -39,9 +41,9 @@ def lease(*, host: Host) -> Lease | None:
     goes first, then the older submission. Two hosts never get the same row: the move out of ``queued``
     is a compare-and-set, and the database admits one live attempt per submission and per host.
     """
-    for submission_id, author_id in _candidates(host):
+    for submission_id, author_id, rescore_id in [*_candidates(host), *_rescores(host)]:
         try:
-            taken = _take(host, submission_id, author_id)
+            taken = _take(host, submission_id, author_id, rescore_id)
         except IntegrityError:
             return None  # this host holds a live attempt already, or the row has one
         if taken is not None:
@@ -49,7 +51,7 @@ def lease(*, host: Host) -> Lease | None:
     return None
 
 
-def _candidates(host: Host) -> list[tuple[uuid.UUID, int]]:
+def _candidates(host: Host) -> list[tuple[uuid.UUID, int, int | None]]:
     """Return (submission, author) in the order of service, leaving out what this host keeps failing at."""
     served = Share.objects.filter(user=OuterRef("author"), target=host.target_id).values("served_at")[:1]
     queued = Submission.objects.filter(target_id=host.target_id, state=State.QUEUED)
@@ -62,21 +64,31 @@ def _candidates(host: Host) -> list[tuple[uuid.UUID, int]]:
     ordered = queued.annotate(served=Subquery(served)).order_by(
         "lane", F("served").asc(nulls_first=True), "queued_at", "id"
     )
-    return list(ordered.values_list("id", "author_id")[:_LOOK_AHEAD])
+    return [(pk, author, None) for pk, author in ordered.values_list("id", "author_id")[:_LOOK_AHEAD]]
 
 
-def _take(host: Host, submission_id: uuid.UUID, author_id: int) -> Lease | None:
+def _rescores(host: Host) -> list[tuple[uuid.UUID, int, int | None]]:
+    """Orders to judge again, the oldest first; they come after everything that has no verdict yet."""
+    queued = waiting_rescores().filter(submission__target_id=host.target_id).order_by("created_at", "id")
+    return list(queued.values_list("submission_id", "submission__author_id", "id")[:_LOOK_AHEAD])
+
+
+def _take(host: Host, submission_id: uuid.UUID, author_id: int, rescore_id: int | None) -> Lease | None:
     now = timezone.now()
     with transaction.atomic():
         able = Host.objects.filter(pk=host.pk, session=host.session, state=Host.State.ACTIVE)
         if not able.update(last_seen=now):
             return None
         try:
-            move(submission_id=submission_id, to=State.BUILDING, expect={State.QUEUED}, stage="received")
+            if rescore_id is None:
+                move(submission_id=submission_id, to=State.BUILDING, expect={State.QUEUED}, stage="received")
+            elif not start_rescore(rescore_id=rescore_id):
+                return None
         except StateConflict:  # another host was faster, or its author cancelled
             return None
         attempt = Attempt.objects.create(
             submission_id=submission_id,
+            rescore_id=rescore_id,
             host=host,
             number=_last_number(submission_id) + 1,
             leased_at=now,
@@ -85,11 +97,14 @@ def _take(host: Host, submission_id: uuid.UUID, author_id: int) -> Lease | None:
             stage="received",
             stages=[{"stage": "received", "at": now.isoformat()}],
         )
-        Share.objects.update_or_create(
-            user_id=author_id, target_id=host.target_id, defaults={"served_at": now}
-        )
+        if rescore_id is None:  # who is judged again did not ask for it, and does not wait longer for it
+            Share.objects.update_or_create(
+                user_id=author_id, target_id=host.target_id, defaults={"served_at": now}
+            )
     submission = Submission.objects.select_related("problem", "target").get(pk=submission_id)
-    return Lease(attempt_id=attempt.pk, token=attempt.lease_token, submission=submission)
+    return Lease(
+        attempt_id=attempt.pk, token=attempt.lease_token, submission=submission, host_id=attempt.host_id
+    )
 
 
 def _last_number(submission_id: uuid.UUID) -> int:
@@ -106,7 +121,8 @@ def heartbeat(*, token: uuid.UUID) -> bool:
 
 def wanted(*, token: uuid.UUID) -> bool:
     """Whether the work under a lease is still wanted: the lease lives and nobody cancelled."""
-    return Attempt.objects.filter(lease_token=token, finished_at=None, submission__state__in=ON_HOST).exists()
+    on_host = Q(submission__state__in=ON_HOST) | Q(rescore__state=Rescore.State.RUNNING)
+    return Attempt.objects.filter(on_host, lease_token=token, finished_at=None).exists()
 
 
 def set_stage(*, token: uuid.UUID, stage: str, detail: dict[str, Any] | None = None) -> bool:

@@ -14,6 +14,7 @@ from django.utils import timezone
 from evaluator.models import Attempt
 from evaluator.queues import MAX_COUNTED_FAULTS, MAX_FAULTS_ANYWHERE
 from evaluator.selectors import able_hosts
+from evaluator.services.rescores import end_rescore, finish_rescored, requeue_rescore
 from evaluator.signals import attempt_scored
 from portal.core.errors import StateConflict
 from portal.submissions.states import ON_HOST, State, Verdict
@@ -52,7 +53,7 @@ def complete(
         if not ended:
             return False
         try:
-            _finish(attempt.submission_id, verdict, result.get("code", ""), result.get("message", ""))
+            _finish_attempt(attempt, verdict, result.get("code", ""), result.get("message", ""))
         except StateConflict:  # its author cancelled while the last stage ran
             Attempt.objects.filter(pk=attempt.pk).update(
                 exit_reason=Attempt.Exit.CANCELLED, result=None, log=""
@@ -114,6 +115,9 @@ def refuse_on_host(*, token: uuid.UUID, code: str, message: str) -> bool:
         attempt = Attempt.objects.filter(lease_token=token, finished_at=None).first()
         if attempt is None or not _end(attempt, Attempt.Exit.FAULT, message, counted=False):
             return False
+        if attempt.rescore_id is not None:
+            end_rescore(rescore_id=attempt.rescore_id, failed=True)
+            return True
         try:
             _finish(attempt.submission_id, Verdict.INFRA_ERROR, code, message)
         except StateConflict:
@@ -153,27 +157,35 @@ def end_with_fault(
     with transaction.atomic():
         if not _end(attempt, exit_reason, fault, counted=counted, only=only):
             return False
-        faults = Attempt.objects.filter(submission_id=attempt.submission_id, counted=True)
+        faults = Attempt.objects.filter(
+            submission_id=attempt.submission_id, rescore=attempt.rescore, counted=True
+        )
         if counted and _is_last(attempt, faults.count(), faults.values("host").distinct().count()):
-            _give_up(attempt.submission_id, faults.count())
+            _give_up(attempt, faults.count())
         else:
-            _requeue(attempt.submission_id)
+            _requeue(attempt)
     return True
 
 
-def _give_up(submission_id: uuid.UUID, count: int) -> None:
-    message = _GIVEN_UP.format(count=count)
+def _give_up(attempt: Attempt, count: int) -> None:
+    if attempt.rescore_id is not None:  # the verdict that was there stays
+        end_rescore(rescore_id=attempt.rescore_id, failed=True)
+        return
+    submission_id, message = attempt.submission_id, _GIVEN_UP.format(count=count)
     try:
         _finish(submission_id, Verdict.RUNTIME_ERROR, "runtime_error.host_fault_repeated", message)
     except StateConflict:
         log.info("submission %s is not given up: it was cancelled", submission_id)
 
 
-def _requeue(submission_id: uuid.UUID) -> None:
+def _requeue(attempt: Attempt) -> None:
+    if attempt.rescore_id is not None:
+        requeue_rescore(rescore_id=attempt.rescore_id)
+        return
     try:
-        move(submission_id=submission_id, to=State.QUEUED, expect=ON_HOST)
+        move(submission_id=attempt.submission_id, to=State.QUEUED, expect=ON_HOST)
     except StateConflict:
-        log.info("submission %s is not taken up again: it was cancelled", submission_id)
+        log.info("submission %s is not taken up again: it was cancelled", attempt.submission_id)
 
 
 def _is_last(attempt: Attempt, faults: int, hosts: int) -> bool:
@@ -195,6 +207,13 @@ def _end(attempt: Attempt, exit_reason: str, fault: str, *, counted: bool, only:
     return bool(
         rows.update(finished_at=timezone.now(), exit_reason=exit_reason, fault=fault[:500], counted=counted)
     )
+
+
+def _finish_attempt(attempt: Attempt, verdict: Verdict, code: str, message: str) -> None:
+    if attempt.rescore_id is None:
+        _finish(attempt.submission_id, verdict, code, message)
+    else:
+        finish_rescored(attempt=attempt, verdict=verdict, code=code, message=message)
 
 
 def _finish(submission_id: uuid.UUID, verdict: Verdict, code: str, message: str) -> None:

@@ -142,7 +142,10 @@ class Submission(models.Model):
     message = models.TextField(blank=True)
 
     removed = models.CharField(
-        max_length=12, choices=Removed, blank=True, help_text="Taken off every board and list; a tombstone stays."
+        max_length=12,
+        choices=Removed,
+        blank=True,
+        help_text="Taken off every board and list; a tombstone stays.",
     )
     removed_at = models.DateTimeField(null=True, blank=True)
     removed_reason = models.CharField(max_length=300, blank=True)

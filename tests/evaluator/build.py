@@ -9,6 +9,7 @@ from typing import Any
 from django.core.files.base import ContentFile
 from django.utils import timezone
 
+from evaluator.harness.version import PROTOCOL_VERSION
 from portal.accounts.models import User
 from portal.submissions.models import Entrant, ModelRun, Submission
 from problems.models import Problem, Target
@@ -19,6 +20,10 @@ _serial = itertools.count(1)
 def user(name: str = "") -> User:
     number = next(_serial)
     return User.objects.create(username=name or f"user{number}")
+
+
+def staff() -> User:
+    return User.objects.create(username=f"staff{next(_serial)}", is_staff=True)
 
 
 def target(slug: str = "cpu4", **fields: Any) -> Target:
@@ -110,7 +115,7 @@ def result(
         "isolation_grade": "full",
         "environment": {"host": "test"},
         "flags": [],
-        "harness_version": "test-1",
+        "harness_version": PROTOCOL_VERSION,
         "log": {"rank 0": "hello"},
     }
     return values | fields

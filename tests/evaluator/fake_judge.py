@@ -37,6 +37,7 @@ class FakeJudge:
         protocol: str,
         on_stage: Callable[[str, dict[str, Any]], None] | None = None,
         should_stop: Callable[[], bool] | None = None,
+        noise_floor: float = 0.10,
     ) -> dict[str, Any]:
         first, _, _ = solution.read_text().partition("\n")
         words = first.removeprefix("# fake: ").split() if first.startswith("# fake: ") else ["correct"]
@@ -51,7 +52,10 @@ class FakeJudge:
             self._hold(Path(words[1]), should_stop or (lambda: False))
             words = ["correct"]
         speedup = float(words[1]) if len(words) > 1 else 2.0
-        return result(words[0], size=size, speedup=speedup, protocol=protocol, target=self.target)
+        found = result(words[0], size=size, speedup=speedup, protocol=protocol, target=self.target)
+        if found["timing"]:
+            found["timing"]["noise_floor"] = noise_floor
+        return found
 
     def _hold(self, path: Path, should_stop: Callable[[], bool]) -> None:
         path.touch()

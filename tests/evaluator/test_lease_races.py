@@ -58,7 +58,8 @@ def test_racing_hosts_share_the_queue_without_overlap() -> None:
                     if not Submission.objects.filter(state=State.QUEUED).exists():
                         return
                     continue
-                assert services.complete(token=lease.token, result=build.result())
+                # slower than the reference: a new best would be judged a second time
+                assert services.complete(token=lease.token, result=build.result(speedup=0.9))
                 done.append(lease.submission.pk)
 
         return work

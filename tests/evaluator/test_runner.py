@@ -9,6 +9,7 @@ import pytest
 
 from evaluator import services
 from evaluator.harness.errors import JudgeFault
+from evaluator.harness.version import PROTOCOL_VERSION
 from evaluator.models import Attempt, Host
 from evaluator.results import MAX_LOG, combine, log_text, storable
 from evaluator.runner import fetch_source, run_lease
@@ -58,7 +59,7 @@ def test_a_correct_file_is_stored_with_stages_and_log() -> None:
     assert [cell["size"] for cell in attempt.result["cells"]] == ["tiny"]
     assert attempt.result["protocol"] == "paper"
     assert "hello" in attempt.log
-    assert attempt.harness_version == "test-1"
+    assert attempt.harness_version == PROTOCOL_VERSION
     assert [entry["stage"] for entry in attempt.stages][-1] == "reporting"
 
 

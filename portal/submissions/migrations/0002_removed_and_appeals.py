@@ -7,74 +7,135 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('problems', '0001_initial'),
-        ('submissions', '0001_initial'),
+        ("problems", "0001_initial"),
+        ("submissions", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Appeal',
+            name="Appeal",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('ground', models.CharField(choices=[('rejected', 'rejected by the integrity checks'), ('disqualified', 'disqualified by staff')], max_length=12)),
-                ('text', models.TextField()),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('state', models.CharField(choices=[('open', 'waiting for an answer'), ('upheld', 'upheld'), ('dismissed', 'dismissed')], default='open', max_length=10)),
-                ('answer', models.TextField(blank=True)),
-                ('answered_at', models.DateTimeField(blank=True, null=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "ground",
+                    models.CharField(
+                        choices=[
+                            ("rejected", "rejected by the integrity checks"),
+                            ("disqualified", "disqualified by staff"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                ("text", models.TextField()),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("open", "waiting for an answer"),
+                            ("upheld", "upheld"),
+                            ("dismissed", "dismissed"),
+                        ],
+                        default="open",
+                        max_length=10,
+                    ),
+                ),
+                ("answer", models.TextField(blank=True)),
+                ("answered_at", models.DateTimeField(blank=True, null=True)),
             ],
             options={
-                'ordering': ['created_at', 'id'],
+                "ordering": ["created_at", "id"],
             },
         ),
         migrations.AddField(
-            model_name='submission',
-            name='removed',
-            field=models.CharField(blank=True, choices=[('disqualified', 'disqualified'), ('withdrawn', 'withdrawn')], help_text='Taken off every board and list; a tombstone stays.', max_length=12),
+            model_name="submission",
+            name="removed",
+            field=models.CharField(
+                blank=True,
+                choices=[("disqualified", "disqualified"), ("withdrawn", "withdrawn")],
+                help_text="Taken off every board and list; a tombstone stays.",
+                max_length=12,
+            ),
         ),
         migrations.AddField(
-            model_name='submission',
-            name='removed_at',
+            model_name="submission",
+            name="removed_at",
             field=models.DateTimeField(blank=True, null=True),
         ),
         migrations.AddField(
-            model_name='submission',
-            name='removed_reason',
+            model_name="submission",
+            name="removed_reason",
             field=models.CharField(blank=True, max_length=300),
         ),
         migrations.AlterField(
-            model_name='submission',
-            name='source_sha256',
+            model_name="submission",
+            name="source_sha256",
             field=models.CharField(db_index=True, max_length=64),
         ),
         migrations.AddConstraint(
-            model_name='submission',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('removed', ''), ('removed_at', None)), models.Q(('removed__in', ['disqualified', 'withdrawn']), ('removed_at__isnull', False)), _connector='OR'), name='submission_removed_has_its_time'),
+            model_name="submission",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("removed", ""), ("removed_at", None)),
+                    models.Q(("removed__in", ["disqualified", "withdrawn"]), ("removed_at__isnull", False)),
+                    _connector="OR",
+                ),
+                name="submission_removed_has_its_time",
+            ),
         ),
         migrations.AddField(
-            model_name='appeal',
-            name='answered_by',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL),
+            model_name="appeal",
+            name="answered_by",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="+",
+                to=settings.AUTH_USER_MODEL,
+            ),
         ),
         migrations.AddField(
-            model_name='appeal',
-            name='author',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='appeals', to=settings.AUTH_USER_MODEL),
+            model_name="appeal",
+            name="author",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="appeals",
+                to=settings.AUTH_USER_MODEL,
+            ),
         ),
         migrations.AddField(
-            model_name='appeal',
-            name='submission',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='appeals', to='submissions.submission'),
+            model_name="appeal",
+            name="submission",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="appeals",
+                to="submissions.submission",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='appeal',
-            constraint=models.UniqueConstraint(fields=('submission', 'ground'), name='appeal_one_per_ground'),
+            model_name="appeal",
+            constraint=models.UniqueConstraint(fields=("submission", "ground"), name="appeal_one_per_ground"),
         ),
         migrations.AddConstraint(
-            model_name='appeal',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('answered_at', None), ('state', 'open')), models.Q(('state__in', ['upheld', 'dismissed']), ('answered_at__isnull', False), models.Q(('answer', ''), _negated=True)), _connector='OR'), name='appeal_closed_with_an_answer'),
+            model_name="appeal",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("answered_at", None), ("state", "open")),
+                    models.Q(
+                        ("state__in", ["upheld", "dismissed"]),
+                        ("answered_at__isnull", False),
+                        models.Q(("answer", ""), _negated=True),
+                    ),
+                    _connector="OR",
+                ),
+                name="appeal_closed_with_an_answer",
+            ),
         ),
     ]
