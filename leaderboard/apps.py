@@ -21,7 +21,7 @@ class LeaderboardConfig(AppConfig):
 
 
 def _on_attempt_scored(attempt: Any, **_: object) -> None:
-    from leaderboard import services, summaries
+    from leaderboard import review, summaries
 
-    for score in services.record_score(attempt=attempt):
+    for score in review.receive(attempt=attempt):
         summaries.refresh(run=score.run, target=score.target, size=score.size)

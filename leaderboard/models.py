@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
@@ -42,7 +43,16 @@ class Score(models.Model):
     mechanisms = models.JSONField(default=list, blank=True)
     flags = models.JSONField(default=list, blank=True)
     ranked = models.BooleanField(help_text="Measured in a way that may stand on the board.")
-    disqualified_at = models.DateTimeField(null=True, blank=True)
+    provisional = models.BooleanField(
+        default=False, help_text="A new best that waits for a second measurement before it takes its place."
+    )
+    tries = models.PositiveSmallIntegerField(
+        default=0, help_text="Second measurements that did not confirm it."
+    )
+    confirmed_at = models.DateTimeField(null=True, blank=True)
+    superseded_at = models.DateTimeField(
+        null=True, blank=True, help_text="A later measurement took its place, or it only bore witness."
+    )
     created_at = models.DateTimeField()
 
     objects = ScoreQuerySet.as_manager()
@@ -73,6 +83,9 @@ class Score(models.Model):
                 name="score_ranked_interval_holds_the_speedup",
             ),
             models.CheckConstraint(
+                condition=Q(provisional=False) | Q(ranked=True), name="score_provisional_is_ranked"
+            ),
+            models.CheckConstraint(
                 condition=Q(isolation_grade__in=("full", "partial", "none")), name="score_grade_known"
             ),
         ]
@@ -80,7 +93,7 @@ class Score(models.Model):
             # A problem board, and the best of each entrant on it.
             models.Index(
                 fields=["target", "problem", "size", "entrant", "-speedup"],
-                condition=Q(ranked=True, disqualified_at=None),
+                condition=Q(ranked=True, superseded_at=None),
                 name="score_problem_board",
             ),
             # A model page and the metrics of a run.
@@ -89,6 +102,18 @@ class Score(models.Model):
 
     def __str__(self) -> str:
         return f"{self.submission_id} at {self.size}: {self.verdict}"
+
+
+class Review(models.Model):
+    """Staff looked at the result of an attempt; it leaves the review queue."""
+
+    attempt = models.OneToOneField("evaluator.Attempt", on_delete=models.CASCADE, related_name="review")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    at = models.DateTimeField()
+    note = models.CharField(max_length=300, blank=True)
+
+    def __str__(self) -> str:
+        return f"review of attempt {self.attempt_id}"
 
 
 class RunSummary(models.Model):

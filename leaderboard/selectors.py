@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -49,6 +49,7 @@ class BoardRow:
     created_at: datetime
     score_id: int
     order_key: float
+    provisional: bool
 
     @property
     def tied(self) -> bool:
@@ -74,6 +75,8 @@ class ProblemBoard:
     kind: Kind
     rows: list[BoardRow]
     scores: int
+    provisional: list[BoardRow] = field(default_factory=list)
+    stale: int = 0
 
     @property
     def leader(self) -> BoardRow | None:
@@ -126,6 +129,7 @@ _COLUMNS = (
     "submission_id",
     "harness_version",
     "created_at",
+    "provisional",
 )
 
 
@@ -147,7 +151,17 @@ def problem_board(
     if kind:
         scores = scores.filter(entrant__kind=kind)
     rows = _place(_one_per(scores, "entrant_id", policy=policy))
-    return ProblemBoard(problem, target, size, policy, kind, rows, scores.count())
+    provisional, stale = _waiting(problem, target, size, kind)
+    return ProblemBoard(problem, target, size, policy, kind, rows, scores.count(), provisional, stale)
+
+
+def _waiting(problem: Problem, target: Target, size: str, kind: Kind) -> tuple[list[BoardRow], int]:
+    """New bests without a place yet (place 0), and how many scores an older revision or judge gave."""
+    here = Score.objects.filter(problem=problem, target=target, size=size)
+    if kind:
+        here = here.filter(entrant__kind=kind)
+    rows = [_row(values) for values in _one_per(here.awaiting(), "entrant_id")]
+    return rows, here.filter(ranked=True).shown().stale().count()
 
 
 def _one_per(scores: QuerySet[Score], group: str, policy: ranking.Policy = "best") -> list[dict[str, Any]]:
@@ -247,6 +261,8 @@ def public_row(row: BoardRow) -> dict[str, Any]:
     """A row as CSV and JSON show it."""
     hidden = ("score_id", "order_key", "entrant_id")
     values = {name: value for name, value in asdict(row).items() if name not in hidden}
+    if row.provisional:
+        values["place"] = None
     return values | {"created_at": row.created_at.isoformat(timespec="seconds")}
 
 

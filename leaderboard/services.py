@@ -1,4 +1,4 @@
-"""Writes of the boards: record what was measured, and take standing away."""
+"""Writes of the boards: record what was measured. What staff do to it is in review.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from django.utils import timezone
 from evaluator.models import Attempt
 from leaderboard.models import Score
 from leaderboard.ranking import DEFAULT_NOISE_FLOOR, is_speedup
-from portal.submissions.models import AuditEvent, Submission
 from problems.models import Target
 
 GRADES = ("full", "partial", "none")
@@ -63,7 +62,7 @@ def _fields(attempt: Attempt, cell: dict[str, Any]) -> dict[str, Any]:
         "isolation_grade": grade if grade in GRADES else "none",
         "input_set": str(cell.get("input_set") or "")[:16],
         "problem_revision": str((cell.get("problem") or {}).get("revision") or "")[:64],
-        "harness_version": attempt.harness_version,
+        "harness_version": attempt.harness_version or str(cell.get("harness_version") or "")[:40],
         "mechanisms": cell.get("mechanisms") or [],
         "flags": flags,
         "created_at": attempt.finished_at or timezone.now(),
@@ -93,36 +92,3 @@ def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if abs(value) < 1e300 else None
-
-
-def disqualify(*, submission: Submission, by: Any, reason: str) -> int:
-    """Take all scores of a submission off every board at once; returns how many stood."""
-    with transaction.atomic():
-        count = Score.objects.filter(submission=submission, disqualified_at=None).update(
-            disqualified_at=timezone.now()
-        )
-        _audit("score.disqualified", submission, by, reason, count)
-    return count
-
-
-def requalify(*, submission: Submission, by: Any, reason: str) -> int:
-    """Undo a disqualification; returns how many scores stand again."""
-    with transaction.atomic():
-        count = (
-            Score.objects.filter(submission=submission)
-            .exclude(disqualified_at=None)
-            .update(disqualified_at=None)
-        )
-        _audit("score.requalified", submission, by, reason, count)
-    return count
-
-
-def _audit(action: str, submission: Submission, by: Any, reason: str, count: int) -> None:
-    AuditEvent.objects.create(
-        actor=by,
-        action=action,
-        object_type="submission",
-        object_id=str(submission.pk),
-        after={"scores": count},
-        reason=reason[:300],
-    )

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, Max, Sum
+from django.db.models import Case, Count, Max, Q, Sum, When
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from leaderboard import ranking
@@ -73,7 +74,7 @@ def bases(*, target: Target, size: str, runs: Iterable[int], key: str) -> dict[i
         .filter(run__in=list(runs))
         .order_by()
         .values("run_id")
-        .annotate(scores=Count("id"), id_sum=Sum("id"))
+        .annotate(scores=Count("id"), id_sum=Coalesce(Sum("id", filter=Q(provisional=False)), 0))
     )
     return {row["run_id"]: Basis(row["scores"], row["id_sum"], key) for row in rows}
 
@@ -91,8 +92,9 @@ def entries(*, run_id: int, target: Target, size: str) -> list[Entry]:
             "submission__step",
             "verdict",
             "ranked",
-            "speedup",
-            "utilisation",
+            # a new best that is not confirmed counts as correct, but not yet for how fast it is
+            Case(When(provisional=False, then="speedup")),
+            Case(When(provisional=False, then="utilisation")),
             "mechanisms",
         )
     )

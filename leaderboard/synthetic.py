@@ -15,6 +15,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from evaluator.harness.version import PROTOCOL_VERSION
 from evaluator.models import Attempt, Host
 from leaderboard import summaries
 from leaderboard.models import Score
@@ -117,7 +118,7 @@ class Seeder:
         attempt = Attempt(
             submission=submission, host=self._host(target), number=1, leased_at=at, heartbeat_at=at,
             lease_expires_at=at, finished_at=at, exit_reason="scored", result={"synthetic": True},
-            harness_version="synthetic", announced_at=at,
+            harness_version=PROTOCOL_VERSION, announced_at=at,
         )  # fmt: skip
         scores = [self._score(submission, attempt, size, verdict, who, at) for size in target.cells]
         return submission, attempt, scores
@@ -142,7 +143,7 @@ class Seeder:
             attempt=attempt, submission=submission, entrant=submission.run.entrant, run=submission.run,
             problem=submission.problem, target=submission.target, size=size, verdict=verdict, correct=good,
             protocol="paper", speedup=speedup, noise_floor=0.1, isolation_grade="full", input_set="hardened",
-            problem_revision=submission.problem.score_revision, harness_version="synthetic", ranked=good,
+            problem_revision=submission.problem.score_revision, harness_version=PROTOCOL_VERSION, ranked=good,
             created_at=at, **figures,
         )  # fmt: skip
 

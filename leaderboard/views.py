@@ -100,7 +100,7 @@ def problem_board(request: HttpRequest, target: str, problem: str) -> HttpRespon
 def problem_board_csv(request: HttpRequest, target: str, problem: str) -> HttpResponse:
     """The same rows as CSV, all pages of them."""
     board = _board(request, target, problem)
-    rows = [selectors.public_row(row) for row in board.rows]
+    rows = [selectors.public_row(row) for row in [*board.rows, *board.provisional]]
     return csv_response(
         f"{board.target.slug}-{board.problem.slug}-{board.size}", selectors.PUBLIC_COLUMNS, rows
     )
@@ -123,6 +123,8 @@ def board_document(board: selectors.ProblemBoard) -> dict[str, Any]:
         "problem_revision": board.problem.score_revision,
         "scores": board.scores,
         "rows": [selectors.public_row(row) for row in board.rows],
+        "provisional": [selectors.public_row(row) for row in board.provisional],
+        "stale": board.stale,
     }
 
 
