@@ -3,8 +3,9 @@
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
+from leaderboard import api as boards
 from portal.core.views import unknown_path
-from portal.pages import submission_api
+from portal.pages import standing_api, submission_api
 from portal.pages.schema import SchemaPage
 from portal.submissions import api as submissions
 from problems import api as problems
@@ -39,11 +40,37 @@ v1 = [
         submissions.SubmissionSource.as_view(),
         name="submission_source",
     ),
+    path(
+        "submissions/<uuid:submission_id>/withdraw/",
+        standing_api.SubmissionWithdraw.as_view(),
+        name="submission_withdraw",
+    ),
+    path(
+        "submissions/<uuid:submission_id>/rescore/",
+        standing_api.SubmissionRescore.as_view(),
+        name="submission_rescore",
+    ),
+    path(
+        "submissions/<uuid:submission_id>/appeal/",
+        standing_api.SubmissionAppeal.as_view(),
+        name="submission_appeal",
+    ),
+    path(
+        "submissions/<uuid:submission_id>/appeal/answer/",
+        standing_api.AppealAnswer.as_view(),
+        name="submission_appeal_answer",
+    ),
     path("runs/", submissions.RunList.as_view(), name="runs"),
     path("quota/", submissions.QuotaView.as_view(), name="quota"),
     path("problems/", problems.ProblemList.as_view(), name="problems"),
     path("problems/<str:slug>/", problems.ProblemDetail.as_view(), name="problem"),
     path("problems/<str:slug>/prompt/", problems.ProblemPrompt.as_view(), name="problem_prompt"),
+    path("leaderboards/<str:target>/models/", boards.ModelBoard.as_view(), name="model_board"),
+    path(
+        "leaderboards/<str:target>/problems/<str:problem>/",
+        boards.ProblemBoard.as_view(),
+        name="problem_board",
+    ),
     path("targets/", problems.TargetList.as_view(), name="targets"),
     path("targets/<str:slug>/", problems.TargetDetail.as_view(), name="target"),
 ]

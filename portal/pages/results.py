@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from evaluator.selectors import last_attempt
+from evaluator.selectors import last_attempt, result_attempt
 from portal.submissions import policies
 from portal.submissions.models import Submission
 
@@ -11,19 +11,17 @@ PRIVATE_PARTS = ("log", "stacks", "build_log", "findings")
 
 
 def result_of(submission: Submission) -> dict[str, Any] | None:
-    """Return the whole result, None while there is none."""
-    attempt = last_attempt(submission.pk)
-    return attempt.result if attempt and submission.is_final else None
+    """Return the whole result, None while there is none. A re-score on its way does not hide it."""
+    attempt = result_attempt(submission.pk) if submission.is_final else None
+    return attempt.result if attempt else None
 
 
 def public_result(submission: Submission, viewer: policies.Viewer) -> dict[str, Any] | None:
-    """Return the result as `viewer` may see it; secret seeds are never shown."""
+    """Return the result as `viewer` may see it, with the seeds that were secret until it was final."""
     result = result_of(submission)
-    if result is None:
+    if result is None or not policies.can_view_result(viewer, submission):
         return None
-    hidden = {"seeds"}
-    if not policies.can_view_source(viewer, submission):
-        hidden.update(PRIVATE_PARTS)
+    hidden = () if policies.can_view_source(viewer, submission) else PRIVATE_PARTS
     return {key: value for key, value in result.items() if key not in hidden}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.utils.dateparse import parse_datetime
 
 from evaluator.models import Attempt
-from evaluator.selectors import able_hosts, last_attempt
+from evaluator.selectors import able_hosts, last_attempt, result_attempt
 from portal.pages import figures
 from portal.pages.results import public_result
 from portal.pages.words import ADVICE, FLAGS, HEADLINES, STAGES, TONES
@@ -27,7 +27,8 @@ def mark_of(submission: Submission) -> str:
 
 def context(submission: Submission, viewer: policies.Viewer, looks: int = 0) -> dict[str, Any]:
     """Return everything but the source. `looks` counts live looks without news: each waits longer."""
-    attempt = last_attempt(submission.pk)
+    attempt = result_attempt(submission.pk) if submission.is_final else None
+    attempt = attempt or last_attempt(submission.pk)
     result = public_result(submission, viewer)
     timing = (result or {}).get("timing")
     return {
@@ -97,6 +98,8 @@ def _ranks(result: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 def _headline(submission: Submission, result: dict[str, Any] | None) -> str:
     """Return the first thing to read: what came out, with the speedup where there is one."""
+    if submission.removed:
+        return f"{submission.get_removed_display().capitalize()}"
     timing = (result or {}).get("timing") or {}
     speedup = timing.get("speedup")
     if submission.verdict == "correct" and speedup:
@@ -110,6 +113,8 @@ def _headline(submission: Submission, result: dict[str, Any] | None) -> str:
 
 
 def _tone(submission: Submission) -> str:
+    if submission.removed:
+        return "warn"
     return TONES.get(submission.verdict or submission.state, "info")
 
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from portal.accounts.current import signed_in
 from portal.core.errors import DomainError
-from portal.pages import submission_page
+from portal.pages import standing_page, submission_page
 from portal.pages.forms import MineForm, RunForm, SubmitForm
 from portal.submissions import policies, services
 from portal.submissions.models import Submission
@@ -144,6 +144,7 @@ def page(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     submission = _visible(request, submission_id)
     context = submission_page.context(submission, request.user)
     context |= submission_page.source_context(submission, request.user)
+    context |= standing_page.context(submission, request.user)
     return render(request, "submissions/page.html", context)
 
 

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from portal.pages import review_views as review
 from portal.pages import submission_views as submissions
 from portal.pages import views
 
@@ -20,6 +21,10 @@ urlpatterns = [
         "submissions/<uuid:submission_id>/visibility/", submissions.visibility, name="submission_visibility"
     ),
     path("submissions/<uuid:submission_id>/source/", submissions.download, name="submission_source"),
+    path("submissions/<uuid:submission_id>/standing/", review.standing, name="submission_standing"),
+    path("review/", review.queue, name="review"),
+    path("review/rescore/", review.batch, name="review_batch"),
+    path("review/submissions/<uuid:submission_id>/", review.act, name="review_act"),
     path("docs/", views.docs, name="docs"),
     path("docs/<slug:slug>/", views.doc, name="doc"),
     path("status/", views.status, name="status"),

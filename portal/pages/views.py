@@ -35,7 +35,7 @@ def solution(tensor: torch.Tensor) -> torch.Tensor:
 def home(request: HttpRequest) -> HttpResponse:
     """Say what this is, how to submit, and what came out last."""
     latest = (
-        Submission.objects.filter(results_public=True, state=State.DONE)
+        Submission.objects.filter(results_public=True, removed="", state=State.DONE)
         .with_names()
         .order_by("-finished_at")[:LATEST]
     )

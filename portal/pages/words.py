@@ -46,7 +46,7 @@ ADVICE = {
     "runtime_error": "The line is marked in the source below; the whole traceback is in the log.",
     "timeout": "All ranks must enter the same collectives in the same order. The stacks below show where each waits.",
     "out_of_memory": "Free or reuse intermediate tensors, or work in slices.",
-    "rejected": "Read the rules under Docs. If you believe this is our mistake, tell us the id of this submission.",
+    "rejected": "Read the rules under Docs. If you believe this is our mistake, appeal below: a person will look.",
     "infra_error": "Nothing was counted or charged to you. Send it again; if it happens twice, tell us the id.",
     "cancelled": "Send it again whenever you like.",
 }

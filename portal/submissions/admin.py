@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from portal.accounts.current import signed_in
 from portal.core.errors import DomainError
 from portal.submissions import services
-from portal.submissions.models import AuditEvent, Entrant, ModelRun, Submission
+from portal.submissions.models import Appeal, AuditEvent, Entrant, ModelRun, Submission
 from portal.submissions.runs import set_verified
 
 
@@ -89,3 +89,13 @@ class AuditAdmin(Looking):
     list_filter = ("action",)
     search_fields = ("object_id", "actor__username")
     list_select_related = ("actor",)
+
+
+@admin.register(Appeal)
+class AppealAdmin(Looking):
+    """Appeals; they are answered in the review queue."""
+
+    list_display = ("submission", "ground", "state", "author", "created_at", "answered_by", "answered_at")
+    list_filter = ("state", "ground")
+    search_fields = ("submission__id", "author__username")
+    list_select_related = ("submission", "author", "answered_by")

@@ -77,8 +77,8 @@ class SubmissionList(ApiView):
     queryset = Submission.objects.none()
 
     def get_queryset(self) -> Any:
-        """Return what the caller may see."""
-        return Submission.objects.visible_to(self.request.user).with_names()
+        """Return what lists show to the caller."""
+        return Submission.objects.listed_for(self.request.user).with_names()
 
     @extend_schema(operation_id="submissions_list")
     def get(self, request: Request) -> Response:

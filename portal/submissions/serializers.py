@@ -77,7 +77,8 @@ class SubmissionSerializer(serializers.ModelSerializer[Submission]):
         fields = (
             "id", "state", "stage", "verdict", "code", "message", "problem", "target", "mode", "size", "author",
             "run", "sample", "step", "parent", "lane", "source_name", "source_bytes", "source_public",
-            "results_public", "created_at", "queued_at", "started_at", "finished_at", "queue_position",
+            "results_public", "removed", "removed_at", "removed_reason",
+            "created_at", "queued_at", "started_at", "finished_at", "queue_position",
             "poll_after", "links",
         )  # fmt: skip
         read_only_fields = fields

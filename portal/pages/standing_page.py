@@ -1,0 +1,84 @@
+"""What a submission's page says of its standing: scores, staleness, flags, twins, appeals, reproduction."""
+
+from typing import Any
+
+from evaluator.harness.version import PROTOCOL_VERSION
+from evaluator.models import Rescore
+from evaluator.selectors import result_attempt
+from leaderboard import review_queue
+from leaderboard.models import Score
+from leaderboard.querysets import INPUT_SET
+from portal.submissions import policies, standing
+from portal.submissions.models import Appeal, Submission
+
+SHOWN_TWINS = 10
+
+
+def context(submission: Submission, viewer: policies.Viewer) -> dict[str, Any]:
+    """Return what the part `_standing.html` shows; nothing costs a query before it is final."""
+    if not submission.is_final:
+        return {}
+    scores = list(Score.objects.filter(submission=submission, superseded_at=None).select_related("problem"))
+    stale = [why for score in scores if (why := stale_because(score))]
+    reviewer = policies.can_review(viewer)
+    can_change = policies.can_change(viewer, submission)
+    rescore = _open_rescore(submission)
+    appeals = list(submission.appeals.all()) if can_change else []
+    able = submission.state == "done" and submission.verdict != "infra_error" and not submission.removed
+    return {
+        "provisional": [score for score in scores if score.provisional],
+        "stale": stale[0] if stale else "",
+        "rescore": rescore,
+        "can_rescore": able and rescore is None and (reviewer or (can_change and bool(stale))),
+        "triage": _triage(submission) if can_change else [],
+        "twins": _twins(submission, viewer),
+        "appeals": appeals,
+        "can_appeal": _can_appeal(submission, viewer, appeals),
+        "can_withdraw": policies.can_withdraw(viewer, submission) and able,
+        "reviewer": reviewer,
+        "history": review_queue.history(submission.pk) if reviewer else [],
+        "replay": _replay(submission, viewer),
+    }
+
+
+def stale_because(score: Score) -> str:
+    """Why a score no longer counts, in words; empty while it is current."""
+    if score.problem_revision != score.problem.score_revision:
+        return f"the problem has a new revision ({score.problem.score_revision[:12]})"
+    if score.harness_version != PROTOCOL_VERSION:
+        was = score.harness_version or "unknown"
+        return f"the judge measures by protocol version {PROTOCOL_VERSION} now, this was {was}"
+    if score.input_set != INPUT_SET:
+        return f"it was measured with the input set {score.input_set or 'unknown'}"
+    return ""
+
+
+def _open_rescore(submission: Submission) -> Rescore | None:
+    states = (Rescore.State.QUEUED, Rescore.State.RUNNING)
+    return Rescore.objects.filter(submission=submission, state__in=states).first()
+
+
+def _triage(submission: Submission) -> list[dict[str, Any]]:
+    attempt = result_attempt(submission.pk)
+    return list(attempt.triage or []) if attempt else []
+
+
+def _twins(submission: Submission, viewer: policies.Viewer) -> list[Submission]:
+    """Other submissions of the same file, as far as the viewer may see them."""
+    same = Submission.objects.listed_for(viewer).same_source_as(submission).with_names()
+    return list(same[:SHOWN_TWINS])
+
+
+def _can_appeal(submission: Submission, viewer: policies.Viewer, appeals: list[Appeal]) -> bool:
+    ground = standing.ground_of(submission)
+    made = {appeal.ground for appeal in appeals}
+    return bool(ground) and ground not in made and policies.can_appeal(viewer, submission)
+
+
+def _replay(submission: Submission, viewer: policies.Viewer) -> str:
+    """The seed of the deciding run, for whoever may see the result."""
+    if not policies.can_view_result(viewer, submission):
+        return ""
+    attempt = result_attempt(submission.pk)
+    seeds = ((attempt.result if attempt else None) or {}).get("seeds")
+    return str(seeds.get("secret") or "") if isinstance(seeds, dict) else ""
