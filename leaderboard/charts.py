@@ -188,7 +188,7 @@ def categories(rows: Sequence[Curved]) -> dict[str, Any]:
         )
     layout = _layout(
         {"tickformat": ".0%", "range": [0, 1], "title": {"text": "share of samples"}},
-        {"autorange": "reversed"},
+        {"autorange": "reversed", "showticklabels": len(rows) > 1},
         barmode="stack",
         height=max(190, 120 + 34 * len(rows)),
     )
@@ -306,7 +306,13 @@ def spread(speedups: Sequence[float]) -> dict[str, Any]:
         "marker": {"color": "@accent", "line": {"color": "@surface", "width": 1}},
         "hovertemplate": "%{y} entrants from %{customdata[0]:.2f}× to %{customdata[1]:.2f}×<extra></extra>",
     }
-    x = {"type": "log", "title": {"text": "speedup"}, "ticksuffix": "×", "dtick": "D2"}
+    marks = [m * 10**e for e in range(-2, 3) for m in (1, 2, 5)]
+    x = {
+        "type": "log",
+        "title": {"text": "speedup"},
+        "tickvals": marks,
+        "ticktext": [f"{m:g}×" for m in marks],
+    }
     return {
         "data": [data],
         "layout": _layout(x, {"title": {"text": "entrants"}, "rangemode": "tozero"}, height=280, bargap=0),
