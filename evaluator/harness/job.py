@@ -313,12 +313,14 @@ class Job:
         return {rank: own_frames(clean_text(raw[:16000])) for rank, raw in found.items() if raw}
 
     def _building(self) -> bool:
+        """Whether a program of the host's compiler runs inside; a mere name or a copy does not count."""
         for pid in self.box.pids():
             try:
-                if Path(f"/proc/{pid}/comm").read_text().strip() in BUILDERS:
-                    return True
+                program = Path(os.readlink(f"/proc/{pid}/exe"))
             except OSError:
                 continue
+            if program.name in BUILDERS and str(program).startswith(("/usr/", sys.prefix, "/opt/pkb/venv/")):
+                return True
         return False
 
     def _build_limit(self) -> float:

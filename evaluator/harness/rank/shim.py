@@ -10,7 +10,6 @@ from __future__ import annotations
 import faulthandler
 import importlib.util
 import json
-import mmap
 import os
 import signal
 import socket
@@ -19,6 +18,7 @@ import time
 import traceback
 from typing import Any
 
+import apart
 import gloo_compat
 import torch
 import torch.distributed as dist
@@ -59,10 +59,8 @@ class Rank:
     ) -> None:
         self.rank, self.order, self.control = rank, order, control
         self.pid = os.getpid()
-        self.inputs = memoryview(mmap.mmap(inputs_fd, order["inputs_bytes"]))
-        self.outputs = memoryview(mmap.mmap(outputs_fd, order["outputs_bytes"]))
-        os.close(inputs_fd)
-        os.close(outputs_fd)
+        self.inputs = apart.map_slot(inputs_fd, order["inputs_bytes"])
+        self.outputs = apart.map_slot(outputs_fd, order["outputs_bytes"])
         self.recipe: list[dict[str, Any]] = []
         self.solution: Any = None
         self.decoder = Decoder(self.inputs, {})
@@ -79,7 +77,9 @@ class Rank:
         """Join the process group, make the problem's groups, import the solution."""
         torch.set_num_threads(self.order["threads"])
         gloo_compat.install()
-        if self.order["device"] is not None:
+        if self.order["device"] is None:
+            apart.enter_own_domain()
+        else:
             self.device = torch.device("cuda", self.order["device"][self.rank])
             torch.cuda.set_device(self.device)
         self._join()

@@ -13,7 +13,7 @@ from types import ModuleType
 
 REFUSED: tuple[str, ...] = (
     # memory and descriptors of other processes
-    "ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd",
+    "ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd", "vmsplice",
     # parts of the kernel with a long record of faults, that no honest job needs
     "bpf", "perf_event_open", "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd",
     "keyctl", "add_key", "request_key", "fanotify_init", "modify_ldt", "lookup_dcookie", "syslog",
