@@ -1,4 +1,4 @@
-"""The command line of the harness: score, gate.
+"""The command line of the harness: score, score-many, gate, selftest.
 
 Exit status: 0 correct (or gate passed), 1 any other verdict, 2 usage, 3 a fault of ours.
 """
@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from evaluator.harness import gate, trustedranks
+from evaluator.harness import gate, replay, trustedranks
 from evaluator.harness.errors import JudgeFault, NoSandbox
 from evaluator.harness.sandbox import SandboxError
 from problems import roofline
@@ -52,9 +52,13 @@ def _parser() -> argparse.ArgumentParser:
     score.add_argument("--seed", type=int, help="replay the values of an earlier run")
     score.add_argument("--quiet", action="store_true", help="do not print the stages")
     score.set_defaults(run=_score)
+    replay.register(commands)
     many = commands.add_parser("score-many", help="score the catalogue's references, or a folder of files")
     many.add_argument("--target", default="cpu4")
     many.add_argument("--folder", type=Path, help="files named N_slug_backend.py; default: the references")
+    many.add_argument(
+        "--manifest", type=Path, help="files and the verdicts they must end with, as samples.toml"
+    )
     many.add_argument("--problem", action="append", help="only this slug; repeatable")
     many.add_argument("--size")
     many.add_argument("--protocol", choices=("check", "quick", "paper"), default="check")
@@ -62,6 +66,10 @@ def _parser() -> argparse.ArgumentParser:
     many.add_argument("--limit", type=float, default=300.0, metavar="S", help="seconds per file")
     many.add_argument("--json", type=Path, metavar="OUT")
     many.set_defaults(run=_many)
+    test = commands.add_parser("selftest", help="prove that this host can work for a target")
+    test.add_argument("--target", default="cpu4")
+    test.add_argument("--json", type=Path, metavar="OUT")
+    test.set_defaults(run=_selftest)
     return parser
 
 
@@ -136,13 +144,13 @@ def _score(args: argparse.Namespace) -> int:
 
 
 def _many(args: argparse.Namespace) -> int:
-    from evaluator.harness.many import find, score_many
+    from evaluator.harness.many import find, listed, score_many
 
-    files = list(find(args.folder, args.problem))
+    files, expected = listed(args.manifest, args.target) if args.manifest else ([], {})
     began = time.perf_counter()
     rows = score_many(
         args.target,
-        files,
+        files or list(find(args.folder, args.problem)),
         size=args.size,
         protocol=args.protocol,
         workers=args.workers,
@@ -150,11 +158,28 @@ def _many(args: argparse.Namespace) -> int:
         limit_s=args.limit,
     )
     counts: dict[str, int] = {}
+    wrong = 0
     for row in rows:
         counts[row["verdict"]] = counts.get(row["verdict"], 0) + 1
+        wrong += row["verdict"] not in expected.get(row["file"], ["correct"])
     told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    print(f"{len(rows)} files in {time.perf_counter() - began:.0f} s: {told}")
-    return 0 if set(counts) <= {"correct"} else 1
+    print(f"{len(rows)} files in {time.perf_counter() - began:.0f} s: {told}; {wrong} not as expected")
+    return 1 if wrong else 0
+
+
+def _selftest(args: argparse.Namespace) -> int:
+    from evaluator.harness.selftest import run
+
+    try:
+        found = run(args.target)
+    except (JudgeFault, SandboxError) as error:
+        print(f"fault of the judge: {error}", file=sys.stderr)
+        return 3
+    for check in found["checks"]:
+        print(f"{'ok    ' if check['ok'] else 'FAILED'} {check['name']}: {check['told']}")
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=1) + "\n")
+    return 0 if found["ok"] else 1
 
 
 def _print_result(found: dict[str, Any]) -> None:

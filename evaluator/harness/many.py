@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import torch
 
 from evaluator.harness.errors import JudgeFault, Stopped
 from evaluator.harness.judge import Judge
+from evaluator.harness.samples import DEMO_TARGET
 from evaluator.harness.sandbox import SandboxError
 from problems.registry import UnknownProblem, all_problems, load_problem
 
@@ -65,6 +67,17 @@ class _Worker:
             torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // (2 * workers)))
         cls.judge = Judge(target)
         atexit.register(cls.judge.close)
+
+
+def listed(manifest: Path, target: str) -> tuple[list[tuple[str, Path]], dict[str, list[str]]]:
+    """The files that a manifest (TOML, `[[samples]]`) names for one target, and the verdicts each may end with."""
+    files, expected = [], {}
+    for row in tomllib.loads(manifest.read_text())["samples"]:
+        if row.get("target", DEMO_TARGET) != target:
+            continue
+        files.append((str(row["problem"]), manifest.parent / row["file"]))
+        expected[str(row["file"])] = list(row.get("expect") or [row["verdict"]])
+    return files, expected
 
 
 def _one(judge: Judge, task: Task) -> dict[str, Any]:
