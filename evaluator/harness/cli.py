@@ -53,7 +53,6 @@ def _parser() -> argparse.ArgumentParser:
     score.add_argument("--quiet", action="store_true", help="do not print the stages")
     score.set_defaults(run=_score)
     replay.register(commands)
-    replay.register(commands)
     many = commands.add_parser("score-many", help="score the catalogue's references, or a folder of files")
     many.add_argument("--target", default="cpu4")
     many.add_argument("--folder", type=Path, help="files named N_slug_backend.py; default: the references")
