@@ -15,6 +15,8 @@ import pyseccomp
 import pytest
 
 from evaluator.harness import sandbox
+from evaluator.harness.sandbox import names
+from evaluator.harness.sandbox.layout import host_layout
 
 from .sandboxes import needs_bubblewrap
 
@@ -111,3 +113,34 @@ def test_plain_user_gets_a_working_sandbox(open_folder: Path) -> None:
     assert said["left"] == []
     assert said["secret"] == ""
     assert said["leftovers"] == []
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root can leave something that a plain user must not touch"
+)
+def test_a_users_worker_leaves_the_groups_of_dead_root_leases_alone(open_folder: Path) -> None:
+    bases = [place.base for place in host_layout().bases()]
+    name = names.job_name(names.default_host_id(), "p4194399-1", "root-left-this")
+    folders = [base / name for base in bases]
+    for folder in folders:
+        folder.mkdir()
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from evaluator.harness.sandbox import cleanup_leftovers; print(cleanup_leftovers())"
+    )
+    try:
+        assert names.lease_is_dead(names.default_host_id(), "p4194399-1")
+        done = subprocess.run(
+            [*as_plain_user(), "-c", code, str(open_folder)],
+            env={"PATH": "/usr/bin:/bin", "PKB_RUN_DIR": str(open_folder / "run"), "HOME": "/nonexistent"},
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (done.stdout.strip(), done.stderr) == ("[]", "")
+        assert folders
+        assert all(folder.is_dir() for folder in folders)
+    finally:
+        for folder in folders:
+            folder.rmdir()

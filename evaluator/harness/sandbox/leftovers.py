@@ -19,10 +19,19 @@ def _is_ours_and_dead(entry: str, host_id: str) -> bool:
     return parsed is not None and parsed[0] == host_id and names.lease_is_dead(*parsed)
 
 
+def _may_remove(path: Path) -> bool:
+    """Whether it is ours to remove: another user's leftovers wait for that user's next worker, or root's."""
+    try:
+        return os.geteuid() in (0, path.stat(follow_symlinks=False).st_uid)
+    except FileNotFoundError:
+        return False
+
+
 def _clean_groups(host_id: str) -> list[str]:
     removed: list[str] = []
     for name, folders in sorted(job_groups(Path("/proc/self/mountinfo").read_text()).items()):
-        if _is_ours_and_dead(name, host_id):
+        folders = [folder for folder in folders if _may_remove(folder)]
+        if folders and _is_ours_and_dead(name, host_id):
             removed += [f"process {pid} of {name}" for pid in members(folders)] + [f"cgroup {name}"]
             kill_members(folders, _KILL_LIMIT_S)
             remove_groups(folders)
@@ -32,8 +41,8 @@ def _clean_groups(host_id: str) -> list[str]:
 def _clean_folder(folder: Path, host_id: str) -> list[str]:
     removed = []
     for entry in sorted(os.listdir(folder)) if folder.is_dir() else ():
-        if _is_ours_and_dead(entry, host_id):
-            path = folder / entry
+        path = folder / entry
+        if _is_ours_and_dead(entry, host_id) and _may_remove(path):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:
