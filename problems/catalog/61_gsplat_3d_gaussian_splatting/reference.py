@@ -60,6 +60,14 @@ def _exchange(rows: torch.Tensor, sent: List[int], received: List[int]) -> torch
     return torch.cat(out)
 
 
+def _splits(owner: torch.Tensor, world: int) -> Tuple[List[int], List[int]]:
+    """How many pairs go to and come from each rank."""
+    sent = torch.bincount(owner, minlength=world)
+    received = torch.empty_like(sent)
+    dist.all_to_all_single(received, sent)
+    return sent.tolist(), received.tolist()
+
+
 def solution(
     means: torch.Tensor,
     quats: torch.Tensor,
@@ -91,10 +99,7 @@ def solution(
     attributes = torch.cat([attributes, opacities[gaussian].unsqueeze(-1), colors[gaussian]], dim=-1)
 
     owner = camera // cameras
-    sent_counts = torch.bincount(owner, minlength=world)
-    received_counts = torch.empty_like(sent_counts)
-    dist.all_to_all_single(received_counts, sent_counts)
-    sent, received = sent_counts.tolist(), received_counts.tolist()
+    sent, received = _splits(owner, world)
     offsets = counts.cumsum(0) - counts
     ids = torch.stack([camera % cameras, gaussian + offsets[owner]], dim=-1)
     ids, attributes, radii = (
