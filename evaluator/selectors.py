@@ -37,6 +37,7 @@ class QueueStatus:
     target: str
     waiting: int
     oldest_wait_s: float
+    rescores: int = 0
 
 
 def able_hosts(target_id: int) -> QuerySet[Host]:
@@ -76,7 +77,7 @@ def hosts() -> list[HostStatus]:
 
 
 def queues() -> list[QueueStatus]:
-    """Waiting submissions and the longest wait per target; targets without any are left out."""
+    """What waits per target, first verdicts and second ones; targets without any are left out."""
     now = timezone.now()
     rows = (
         Submission.objects.filter(state=State.QUEUED)
@@ -84,14 +85,20 @@ def queues() -> list[QueueStatus]:
         .annotate(waiting=Count("id"), oldest=Min("queued_at"))
         .order_by("target__slug")
     )
-    return [
-        QueueStatus(
+    counts = waiting_rescores().order_by().values_list("submission__target__slug")
+    again = dict(counts.annotate(orders=Count("id")))
+    found = {
+        row["target__slug"]: QueueStatus(
             target=row["target__slug"],
             waiting=row["waiting"],
             oldest_wait_s=max(0.0, (now - row["oldest"]).total_seconds()) if row["oldest"] else 0.0,
+            rescores=again.get(row["target__slug"], 0),
         )
         for row in rows
-    ]
+    }
+    for slug, orders in again.items():
+        found.setdefault(slug, QueueStatus(target=slug, waiting=0, oldest_wait_s=0.0, rescores=orders))
+    return [found[slug] for slug in sorted(found)]
 
 
 def waiting_targets(*, longer_than: timedelta = timedelta(0)) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.test import Client
 
 from evaluator import selectors, services
 from evaluator.models import Attempt, Rescore
@@ -79,6 +80,16 @@ def test_a_lost_lease_puts_it_back_and_the_third_fault_ends_it_with_the_old_verd
     assert Rescore.objects.get().state == "failed"
     row.refresh_from_db()
     assert (row.state, row.verdict) == ("done", "correct")
+
+
+def test_the_status_page_counts_them_apart(client: Client) -> None:
+    services.order_rescore(submission=done(), kind="order")
+    (row,) = selectors.queues()
+    assert (row.target, row.waiting, row.rescores) == ("cpu4", 0, 1)
+    build.submission()
+    (row,) = selectors.queues()
+    assert (row.waiting, row.rescores) == (1, 1)
+    assert "To be scored again" in client.get("/status/").content.decode()
 
 
 def test_a_released_lease_costs_nothing() -> None:
