@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 from tests.e2e.site import ROOT, Site
 
@@ -36,13 +36,18 @@ def artifacts() -> Path:
     return ARTIFACTS
 
 
+def _is_complaint(message: ConsoleMessage) -> bool:
+    """Whether the browser says that something is wrong; that a form was refused (422) is in order."""
+    return message.type in ("error", "warning") and "status of 422" not in message.text
+
+
 @pytest.fixture
 def page(browser: Browser, site: Site) -> Iterator[Page]:
     """A fresh page; any message that the browser complains with fails the test."""
     context = browser.new_context(base_url=site.base, viewport={"width": 1440, "height": 900})
     fresh = context.new_page()
     complaints: list[str] = []
-    fresh.on("console", lambda m: complaints.append(m.text) if m.type in ("error", "warning") else None)
+    fresh.on("console", lambda m: complaints.append(m.text) if _is_complaint(m) else None)
     fresh.on("pageerror", lambda error: complaints.append(str(error)))
     yield fresh
     context.close()
