@@ -65,7 +65,7 @@ STAGES = {
 FLAGS = {
     "below_resolution": "The call is too short to be told from the cost of starting it: counted as a tie.",
     "unranked_protocol": "Feedback only: this mode never enters a board.",
-    "noisy": "The machine was unsteady while this was measured; it stands but is not ranked.",
+    "noisy": "The machine was unsteady while this was measured; it stands, but not on official boards.",
     "launch_bound": "The device was idle for more than half of the call.",
     "cut_short": "The time budget ended before all calls were made.",
 }

@@ -53,7 +53,9 @@ def microseconds(us: Any) -> str:
 @register.filter
 def percent(share: Any) -> str:
     """Show a share as per cent."""
-    return f"{100 * share:.1f} %" if isinstance(share, int | float) else "–"
+    if not isinstance(share, int | float):
+        return "–"
+    return "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
 
 
 @register.filter
