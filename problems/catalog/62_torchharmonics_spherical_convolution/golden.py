@@ -6,7 +6,7 @@ def _cut(length, parts):
     step = -(-length // parts)
     if step * (parts - 1) >= length:
         step = length // parts
-    return [*range(0, step * parts, step)][:parts] + [length]
+    return [*(step * part for part in range(parts)), length]
 
 
 def _contract(y, x, psi, scale, nlon_out):
