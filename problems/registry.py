@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ CATALOG = Path(__file__).parent / "catalog"
 TARGETS = Path(__file__).parent / "targets"
 DEFAULT_TRACK = "pkb87"
 ROLES = ("dynamic", "inout", "scratch", "static")
+_HELPER = re.compile(r"^from problems import (\w+)$", re.MULTILINE)
 
 
 class CatalogError(ValueError):
@@ -231,7 +233,10 @@ class Problem:
         digest = hashlib.sha256()
         for name in ("reference.py", "golden.py", "inputs.py", "factories.py"):
             path = self.folder / name
-            digest.update(path.read_bytes() if path.exists() else b"-")
+            content = path.read_bytes() if path.exists() else b"-"
+            digest.update(content)
+            for module in _HELPER.findall(content.decode()):  # routing, trainstep: part of the problem
+                digest.update((CATALOG.parent / f"{module}.py").read_bytes())
         keys = ("arguments", "outputs", "sizes", "world_sizes", "signature")
         facts = {key: _without_prose(self.data.get(key)) for key in keys}
         digest.update(json.dumps(facts, sort_keys=True).encode())
