@@ -1,0 +1,42 @@
+"""The mutation gate over the whole catalogue: the reference passes 20 draws, every mutant fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from evaluator.harness.gate import run_gate
+from evaluator.harness.trustedranks import TrustedRanks
+from problems.registry import all_problems, load_problem
+
+RANKS = 4
+SEEDS = 20
+SLUGS = [problem.slug for problem in all_problems() if RANKS in problem.world_sizes]
+
+
+@pytest.fixture(scope="module")
+def ranks() -> Iterator[TrustedRanks]:
+    with TrustedRanks(RANKS) as pool:
+        yield pool
+
+
+@pytest.mark.serial
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("slug", SLUGS)
+def test_the_problem_is_worth_judging(ranks: TrustedRanks, slug: str) -> None:
+    report = run_gate(load_problem(slug), ranks, seeds=SEEDS)
+
+    assert report.problems == []
+    assert report.seeds == SEEDS
+    assert report.killed, "no mutant applied at all"
+
+
+@pytest.mark.serial
+def test_a_wide_tolerance_does_not_pass(ranks: TrustedRanks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gate itself can fail: with everything accepted, its mutants live."""
+    monkeypatch.setattr("evaluator.harness.gate.check_rank", lambda *args: None)
+
+    report = run_gate(load_problem("allreduce"), ranks, seeds=2)
+
+    assert "mutant 'zeros' passes" in report.problems

@@ -1,0 +1,215 @@
+"""The judge with real ranks: every sample's verdict, protocols, replay, stops, grades, the result's form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluator.harness import cli
+from evaluator.harness import judge as judge_module
+from evaluator.harness.errors import NoSandbox, Stopped
+from evaluator.harness.judge import Judge
+from evaluator.harness.samples import Sample, all_samples, bundled_hashes
+from evaluator.harness.sandbox import HostReport, host_grade
+from problems.registry import UnknownProblem
+
+pytestmark = [pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(600)]
+HONEST = Path(__file__).resolve().parents[1] / "adversary" / "honest"
+SAMPLES = {sample.file: sample for sample in all_samples()}
+KEYS = {
+    "schema", "harness_version", "problem", "target", "size", "input_set", "protocol", "verdict", "code", "message",
+    "rank", "trials", "ranks", "stacks", "timing", "roofline", "memory", "mechanisms", "findings", "build",
+    "upstream", "isolation_grade", "environment", "flags", "seeds", "source_sha256", "durations", "log",
+}  # fmt: skip
+TIMING = {
+    "solution_ms", "reference_ms", "speedup", "speedup_low", "speedup_high", "calls", "pairs", "samples",
+    "handshake_ms",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge("cpu4") as made:
+        yield made
+
+
+def sample(name: str) -> Sample:
+    return SAMPLES[name]
+
+
+def score(judge: Judge, name: str, protocol: str = "check", **options: Any) -> dict[str, Any]:
+    chosen = sample(name)
+    return judge.score(problem=chosen.problem, solution=chosen.path, protocol=protocol, **options)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_each_sample_ends_as_its_manifest_says(judge: Judge, name: str) -> None:
+    found = score(judge, name)
+
+    assert found["verdict"] == sample(name).verdict, found["message"]
+    assert found.keys() >= KEYS
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_check_measures_nothing(judge: Judge) -> None:
+    found = score(judge, "allreduce_gather_and_sum.py")
+
+    assert found["timing"] is None
+    assert [trial["ok"] for trial in found["trials"]] == [True] * 5
+    assert [row["ok"] for row in found["ranks"]] == [True] * 4
+
+
+def test_quick_measures_six_pairs_and_never_ranks(judge: Judge) -> None:
+    found = score(judge, "allreduce_gather_and_sum.py", "quick")
+
+    timing = found["timing"]
+    assert timing.keys() >= TIMING
+    assert (timing["pairs"], timing["calls"]) == (6, 12)
+    assert timing["speedup_low"] <= timing["speedup"] <= timing["speedup_high"]
+    assert "unranked_protocol" in found["flags"]
+    assert 0 < found["roofline"]["utilisation"] < 1
+
+
+def test_a_slower_file_is_correct_and_slower(judge: Judge) -> None:
+    found = score(judge, "allreduce_in_pieces.py", "quick")
+
+    assert found["verdict"] == "correct"
+    assert found["timing"]["speedup_high"] < 1.0
+
+
+def test_stages_come_in_order(judge: Judge) -> None:
+    stages: list[str] = []
+
+    score(judge, "allreduce_gather_and_sum.py", "quick", on_stage=lambda stage, detail: stages.append(stage))
+
+    order = ["building", "starting", "correctness", "warmup", "timing", "reporting"]
+    assert [stage for stage in order if stage in stages] == [stage for stage in stages if stage in order]
+    assert {"starting", "correctness", "warmup", "timing", "reporting"} <= set(stages)
+
+
+def test_a_seed_replays_the_same_values(judge: Judge) -> None:
+    name = "tp_rms_norm_forgot_all_reduce.py"
+    first = score(judge, name)
+
+    again = score(judge, name, seed=int(first["seeds"]["secret"]))
+    other = score(judge, name)
+
+    assert again["ranks"] == first["ranks"]
+    assert other["ranks"] != first["ranks"]
+
+
+def test_a_deadlock_shows_where_each_rank_waits(judge: Judge) -> None:
+    found = score(judge, "allreduce_deadlock.py")
+
+    assert found["code"] == "timeout.deadlock"
+    assert "all_reduce" in found["message"]
+    assert {1, 2, 3} <= {row["rank"] for row in found["stacks"]}
+
+
+def test_the_first_wrong_element_is_told_for_every_rank(judge: Judge) -> None:
+    found = score(judge, "allreduce_without_communication.py")
+
+    assert found["code"] == "incorrect.no_communication_suspected"
+    assert len(found["ranks"]) == 4
+    for row in found["ranks"]:
+        assert row["first_wrong"].keys() >= {"index", "expected", "got"}
+
+
+def test_a_compiler_error_names_the_authors_line(judge: Judge) -> None:
+    found = score(judge, "allgather_cpp_compile_error.py")
+
+    line = sample("allgather_cpp_compile_error.py").path.read_text().splitlines().index(
+        "  std::memcpy(plaec, source.data_ptr(), source.nbytes());"
+    ) + 1  # fmt: skip
+    assert found["line"] == line
+    assert "plaec" in found["message"]
+    assert f"line {line}" in found["message"]
+
+
+def test_a_stop_is_heeded_and_leaves_a_working_judge(judge: Judge) -> None:
+    asked = iter([False] * 3)
+
+    with pytest.raises(Stopped):
+        score(judge, "allreduce_gather_and_sum.py", should_stop=lambda: next(asked, True))
+
+    assert score(judge, "allreduce_gather_and_sum.py")["verdict"] == "correct"
+
+
+def test_usage_errors_before_anything_runs(judge: Judge, tmp_path: Path) -> None:
+    path = sample("allreduce_gather_and_sum.py").path
+    with pytest.raises(UnknownProblem):
+        judge.score(problem="no_such_problem", solution=path)
+    with pytest.raises(ValueError, match="protocol"):
+        judge.score(problem="allreduce", solution=path, protocol="slow")
+    with pytest.raises(ValueError, match="no such file"):
+        judge.score(problem="allreduce", solution=tmp_path / "missing.py")
+
+
+@pytest.mark.parametrize(
+    ("name", "status"), [("allreduce_gather_and_sum.py", 0), ("allgather_wrong_dtype.py", 1)]
+)
+def test_exit_status_and_json_of_the_command_line(
+    name: str, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.json"
+    chosen = sample(name)
+
+    ended = cli.main(
+        ["score", "--problem", chosen.problem, "--solution", str(chosen.path), "--protocol", "check", "--quiet",
+         "--json", str(out)]
+    )  # fmt: skip
+
+    assert ended == status
+    found = json.loads(out.read_text())
+    assert found["verdict"] == chosen.verdict
+    assert chosen.verdict in capsys.readouterr().out
+
+
+def test_exit_status_of_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    path = sample("allreduce_gather_and_sum.py").path
+    assert cli.main(["score", "--problem", "nonsense", "--solution", str(path)]) == 2
+    with pytest.raises(SystemExit) as left:
+        cli.main(["score"])
+    assert left.value.code == 2
+
+
+def test_paper_protocol(judge: Judge) -> None:
+    found = score(judge, "vocab_parallel_ce_one_gather.py", "paper")
+
+    assert found["verdict"] == "correct"
+    assert found["timing"]["pairs"] >= 10
+    assert "unranked_protocol" not in found["flags"]
+
+
+class TestWithoutSandbox:
+    """A host that can isolate nothing runs bundled samples only, and says so on every result."""
+
+    @pytest.fixture(scope="class")
+    def bare(self) -> Iterator[Judge]:
+        with pytest.MonkeyPatch.context() as patch:
+            report = HostReport("none", ("bubblewrap is missing",), "apt-get install bubblewrap")
+            patch.setattr(judge_module, "host_grade", lambda: report)
+            with Judge("cpu4") as made:
+                yield made
+
+    def test_a_sample_runs_and_carries_the_grade(self, bare: Judge) -> None:
+        found = score(bare, "allreduce_gather_and_sum.py")
+
+        assert (found["verdict"], found["isolation_grade"]) == ("correct", "none")
+
+    def test_a_wrong_sample_gets_its_verdict_too(self, bare: Judge) -> None:
+        assert score(bare, "allgather_wrong_dtype.py")["verdict"] == "contract_error"
+
+    def test_anything_else_is_refused_with_the_remedy(self, bare: Judge) -> None:
+        with pytest.raises(NoSandbox, match="apt-get install bubblewrap") as refused:
+            bare.score(problem="allreduce", solution=HONEST / "k01_allreduce_plain.py")
+        assert refused.value.code == "host.no_sandbox"
+
+
+def test_a_real_host_is_not_graded_none_where_a_sandbox_can_be_made() -> None:
+    assert host_grade().grade in ("full", "partial", "none")
+    assert len(bundled_hashes()) == len(all_samples(None))

@@ -1,0 +1,122 @@
+"""What ranks tell when they fail, and the verdict that comes of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from evaluator.harness import verdict
+from evaluator.harness.reports import JobFailed, RankReport, own_frames, read_message, spans, told
+
+COMPILER = """Error building extension 'x': [1/2] c++ main.cpp
+/tmp/x/main.cpp:4:9: error: 'foo' was not declared in this scope
+"""
+
+
+def failed(kind: str, reports: list[RankReport], phase: str = "call", **fields: Any) -> verdict.Verdict:
+    failure = JobFailed(kind, phase, reports)
+    for name, value in fields.items():
+        setattr(failure, name, value)
+    return verdict.from_failure(failure)
+
+
+def error(rank: int, kind: str, message: str, **fields: Any) -> RankReport:
+    return RankReport(rank, "error", told({"type": kind, "message": message, **fields}))
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[1]", b"\xff", b"[" * 100000, b'{"a": 1' + b"0" * 5000 + b"}"])
+def test_a_message_that_is_none_becomes_an_empty_one(data: bytes) -> None:
+    assert read_message(data) == {}
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [None, [], [1, 2], [1, 2, "3"], [3, 2, 1], [-1, 0, 1], [0, 1, 10**400], [0.0, 1, 2], [0, True, 2]],
+)
+def test_clock_readings_that_cannot_be_true_are_dropped(claim: Any) -> None:
+    assert spans(claim) == []
+
+
+def test_clock_readings() -> None:
+    assert spans([1, 2, 3]) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("line", [0, -1, 10**300, "7", True, None, 1.5])
+def test_a_line_number_that_can_be_none_is_dropped(line: Any) -> None:
+    assert told({"type": "E", "message": "m", "line": line})["line"] is None
+
+
+def test_words_are_cleaned_and_capped() -> None:
+    record = told(
+        {"type": "\x1b]0;t\x07E" * 50, "message": "a\x00\ud800\x1b[2Jb" + "x" * 99999, "traceback": 5}
+    )
+
+    json.dumps(record).encode()
+    assert len(record["type"]) <= 80
+    assert len(record["message"]) <= 16000
+    assert record["message"].startswith("a?b")
+    assert "\x00" not in record["message"]
+
+
+def test_frames_of_the_shim_are_left_out() -> None:
+    assert own_frames('File "/job/solution.py", line 1\nFile "/opt/pkb/rank/shim.py", line 2') == (
+        'File "/job/solution.py", line 1'
+    )
+
+
+@pytest.mark.parametrize(
+    ("reports", "phase", "code"),
+    [
+        ([error(2, "ValueError", "no", line=7)], "call", "runtime_error.exception"),
+        ([error(0, "ImportError", "no module named x")], "import", "runtime_error.import"),
+        ([error(0, "MemoryError", "")], "call", "out_of_memory.allocation"),
+        ([error(0, "RuntimeError", COMPILER)], "import", "build_error.compiler"),
+        ([error(0, "AttributeError", "the file defines no callable named `solution`")], "import",
+         "contract_error.no_solution"),
+        ([error(0, "TypeError", "solution() takes 1", outside=True)], "call", "contract_error.signature"),
+        ([RankReport(1, "exited", exit_code=-11)], "call", "runtime_error.sigsegv"),
+        ([RankReport(1, "exited", exit_code=0)], "call", "runtime_error.exited_early"),
+        ([RankReport(1, "closed")], "call", "runtime_error.exited_early"),
+    ],
+)  # fmt: skip
+def test_codes(reports: list[RankReport], phase: str, code: str) -> None:
+    assert failed("error" if reports[0].error else "exit", reports, phase).code == code
+
+
+def test_the_cause_goes_before_its_echo() -> None:
+    found = failed(
+        "error",
+        [
+            error(0, "RuntimeError", "Connection closed by peer [127.0.0.1]"),
+            error(3, "IndexError", "out of range"),
+        ],
+    )
+
+    assert (found.rank, found.code) == (3, "runtime_error.exception")
+    assert "IndexError" in found.message
+
+
+def test_the_memory_limit_explains_every_death() -> None:
+    found = failed("exit", [RankReport(0, "exited", exit_code=-9)], out_of_memory=True)
+
+    assert found.verdict == "out_of_memory"
+
+
+def test_a_deadlock_says_who_waits_where() -> None:
+    stack = 'File "x/distributed_c10d.py", line 3 in all_reduce\nFile "/job/solution.py", line 9 in solution'
+    found = failed("deadline", [RankReport(0, "done"), RankReport(1, "waiting")], stacks={1: stack})
+
+    assert found.code == "timeout.deadlock"
+    assert "rank 1 in all_reduce (line 9)" in found.message
+
+
+def test_a_hang_of_all_is_no_deadlock() -> None:
+    assert failed("deadline", [RankReport(0), RankReport(1)]).code == "timeout.hang"
+
+
+def test_an_own_message_on_our_channel_is_the_only_protocol_rejection() -> None:
+    assert failed("protocol", [RankReport(0)]).code == "rejected.protocol"
+    assert verdict.unfinished("grads", 1).verdict == "incorrect"
+    assert verdict.input_changed("x", 0).verdict == "contract_error"
