@@ -61,10 +61,26 @@ def _hold_new_best(score: Score, older: list[Score]) -> None:
     if not score.ranked or score.speedup is None or score.speedup <= _record_before(score):
         return
     if any(_comparable(row, score) and agrees(row, score) for row in older):
-        return  # it was measured before, with the same outcome
+        _set(score, confirmed_at=timezone.now())  # it was measured before, with the same outcome
+        return
+    _hold(score)
+
+
+def _hold(score: Score) -> None:
+    """Take a score's place away until a second measurement agrees with it."""
     _set(score, provisional=True)
     audit("score.provisional", score.submission, None, size=score.size, speedup=score.speedup)
     _order_confirmation(score)
+
+
+def _check_successors(submission: Submission) -> None:
+    """Who comes first because another was removed is measured again too, unless that was done before."""
+    cells = Score.objects.filter(submission=submission, ranked=True, superseded_at=None)
+    for problem, target, size in set(cells.values_list("problem_id", "target_id", "size")):
+        here = Score.objects.standing().filter(problem_id=problem, target_id=target, size=size)
+        first = here.order_by("-speedup", "created_at", "id").first()
+        if first is not None and first.confirmed_at is None and (first.speedup or 0.0) > REFERENCE:
+            _hold(first)
 
 
 def _record_before(score: Score) -> float:
@@ -138,9 +154,18 @@ def disqualify(*, submission: Submission, by: User, reason: str) -> int:
 
     Raises NotAllowed, InvalidInput without a reason, Conflict when it was removed before.
     """
-    stood = Score.objects.rankable().filter(submission=submission).count()
-    standing.disqualify(by=by, submission=submission, reason=reason)
+    with transaction.atomic():
+        stood = Score.objects.rankable().filter(submission=submission).count()
+        standing.disqualify(by=by, submission=submission, reason=reason)
+        _check_successors(submission)
     return stood
+
+
+@transaction.atomic
+def withdraw(*, submission: Submission, by: User, reason: str = "") -> None:
+    """Take one's own finished submission off every surface, for good. Raises NotAllowed, Conflict."""
+    standing.withdraw(by=by, submission=submission, reason=reason)
+    _check_successors(submission)
 
 
 def reinstate(*, submission: Submission, by: User, reason: str) -> None:

@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from evaluator.models import Attempt, Rescore
+from evaluator.services.rescores import OPEN
 from leaderboard.models import Score
 from portal.submissions.models import Appeal, AuditEvent, Submission
 
@@ -26,11 +27,12 @@ class Item:
     provisional: list[Score]
     flags: list[dict[str, Any]]
     since: datetime
+    measuring: bool
 
     @property
     def urgent(self) -> bool:
-        """Whether somebody waits for a person: an appeal, or a new best that could not be confirmed."""
-        return bool(self.appeals) or any(score.tries for score in self.provisional)
+        """Whether somebody waits for a person: an appeal, or a new best that nothing will confirm by itself."""
+        return bool(self.appeals) or (bool(self.provisional) and not self.measuring)
 
 
 def items(*, limit: int = TAKEN) -> list[Item]:
@@ -41,12 +43,15 @@ def items(*, limit: int = TAKEN) -> list[Item]:
     ids = {row.submission_id for row in appeals} | {row.submission_id for row in provisional}
     ids |= {row.submission_id for row in attempts}
     found = Submission.objects.filter(pk__in=ids).with_names()
+    open_orders = Rescore.objects.filter(submission__in=ids, state__in=OPEN)
+    measuring = set(open_orders.values_list("submission_id", flat=True))
     made = [
         _item(
             submission,
             [row for row in appeals if row.submission_id == submission.pk],
             [row for row in provisional if row.submission_id == submission.pk],
             [row for row in attempts if row.submission_id == submission.pk],
+            submission.pk in measuring,
         )
         for submission in found
     ]
@@ -54,7 +59,11 @@ def items(*, limit: int = TAKEN) -> list[Item]:
 
 
 def _item(
-    submission: Submission, appeals: list[Appeal], provisional: list[Score], attempts: list[Attempt]
+    submission: Submission,
+    appeals: list[Appeal],
+    provisional: list[Score],
+    attempts: list[Attempt],
+    measuring: bool,
 ) -> Item:
     times = [appeal.created_at for appeal in appeals] + [score.created_at for score in provisional]
     times += [row.finished_at for row in attempts if row.finished_at]
@@ -64,6 +73,7 @@ def _item(
         provisional,
         [flag for row in attempts for flag in for_review(row.triage)],
         min(times, default=submission.created_at),
+        measuring,
     )
 
 

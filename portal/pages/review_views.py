@@ -126,7 +126,7 @@ def standing(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     text = request.POST.get("text", "")[:MAX_TEXT]
     actions: dict[str, tuple[Callable[[], Any], str]] = {
         "withdraw": (
-            lambda: services.withdraw(by=user, submission=submission, reason=text),
+            lambda: review.withdraw(by=user, submission=submission, reason=text),
             "Withdrawn. It left every board and list; this page stays.",
         ),
         "appeal": (

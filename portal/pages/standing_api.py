@@ -61,7 +61,7 @@ class SubmissionWithdraw(ApiView):
         form = CancelSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         submission: Submission = visible_submission(request, submission_id)
-        standing.withdraw(by=signed_in(request), submission=submission, reason=form.validated_data["reason"])
+        review.withdraw(by=signed_in(request), submission=submission, reason=form.validated_data["reason"])
         return Response(SubmissionSerializer(submission, context={"request": request}).data)
 
 

@@ -1,6 +1,8 @@
 """What a submission's page says of its standing: scores, staleness, flags, twins, appeals, reproduction."""
 
+from collections.abc import Iterable
 from typing import Any
+from uuid import UUID
 
 from evaluator.harness.version import PROTOCOL_VERSION
 from evaluator.models import Rescore
@@ -39,6 +41,24 @@ def context(submission: Submission, viewer: policies.Viewer) -> dict[str, Any]:
         "history": review_queue.history(submission.pk) if reviewer else [],
         "replay": _replay(submission, viewer),
     }
+
+
+def brief(submission: Submission) -> dict[str, Any]:
+    """The standing in three words, as the API gives it."""
+    scores = Score.objects.filter(submission=submission, superseded_at=None).select_related("problem")
+    found = list(scores) if submission.is_final else []
+    rescore = _open_rescore(submission) if submission.is_final else None
+    return {
+        "provisional": any(score.provisional for score in found),
+        "stale": next((why for score in found if (why := stale_because(score))), ""),
+        "rescore": rescore.state if rescore else "",
+    }
+
+
+def stale_among(rows: Iterable[Submission]) -> set[UUID]:
+    """Which of some submissions have a score that is stale."""
+    scores = Score.objects.filter(submission__in=[row.pk for row in rows], superseded_at=None)
+    return set(scores.stale().values_list("submission_id", flat=True))
 
 
 def stale_because(score: Score) -> str:

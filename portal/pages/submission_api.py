@@ -16,6 +16,7 @@ from portal.accounts.authentication import TokenHasScope
 from portal.core.errors import Conflict, NotFound
 from portal.core.views import ApiView
 from portal.pages.results import logs_of, public_result
+from portal.pages.standing_page import brief
 from portal.submissions import policies
 from portal.submissions.api import visible_submission
 from portal.submissions.models import Submission
@@ -70,6 +71,7 @@ class SubmissionDetail(ApiView):
             wait_for_change(submission, seconds)
             submission = visible_submission(request, submission_id)
         body = dict(SubmissionSerializer(submission, context={"request": request}).data)
+        body["standing"] = brief(submission)
         body["result"] = public_result(submission, request.user)
         tag = _etag(body)
         headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie"}

@@ -118,6 +118,7 @@ def mine(request: HttpRequest) -> HttpResponse:
     context = {
         "page": page,
         "form": form,
+        "stale": standing_page.stale_among(page.object_list),
         "quota": policies.quota_of(signed_in(request)),
         "filtered": any(request.GET.get(name) for name in form.fields),
     }

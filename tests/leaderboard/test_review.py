@@ -88,6 +88,39 @@ def test_the_reference_is_the_record_where_nobody_stands() -> None:
     assert speeds() == ([0.98], [0.99])
 
 
+@pytest.mark.parametrize("how", ["disqualified", "withdrawn"])
+def test_whoever_comes_first_by_anothers_removal_is_measured_again_too(how: str) -> None:
+    first, second = sent(3.0), sent(2.0)
+    assert speeds() == ([3.0, 2.0], [])
+    if how == "disqualified":
+        review.disqualify(submission=first, by=build.staff(), reason="copied")
+    else:
+        review.withdraw(submission=first, by=first.author)
+    assert speeds() == ([], [2.0])
+    judge(2.0)
+    assert speeds() == ([2.0], [])
+    review.reinstate(submission=first, by=build.staff(), reason="mistake")
+    assert speeds() == ([3.0, 2.0], [])
+    review.disqualify(submission=first, by=build.staff(), reason="after all")
+    assert speeds() == ([2.0], [])
+    assert not Rescore.objects.filter(submission=second, state="queued").exists()
+
+
+def test_a_new_best_that_could_not_be_measured_again_waits_for_a_person() -> None:
+    build.submission()
+    judge(2.0)
+    (item,) = review_queue.items()
+    assert not item.urgent
+    host = queue.register_host(name="h", target="cpu4")
+    for _ in range(3):
+        lease = queue.lease(host=host)
+        assert lease is not None
+        queue.fail_infra(token=lease.token, fault="ours")
+    (item,) = review_queue.items()
+    assert item.urgent
+    assert speeds() == ([], [2.0])
+
+
 def test_an_older_place_stays_while_the_new_best_waits() -> None:
     run = build.run()
     sent(2.0, run=run)
@@ -295,8 +328,10 @@ def test_a_new_protocol_version_makes_scores_stale_everywhere(client: Client, mo
     assert "Zebra" not in page
     assert "1 score of an older revision" in page
     assert "Stale:" in client.get(f"/submissions/{row.pk}/").content.decode()
+    assert "protocol version 2" in client.get(f"/api/v1/submissions/{row.pk}/").json()["standing"]["stale"]
     client.force_login(row.author)
     assert "Have it scored again" in client.get(f"/submissions/{row.pk}/").content.decode()
+    assert ">stale<" in client.get("/submissions/").content.decode()
 
 
 def test_all_of_a_problem_or_of_a_version_are_scored_again() -> None:
