@@ -1,4 +1,5 @@
 import torch
+
 from problems.leaves import Group
 
 
@@ -6,7 +7,7 @@ def build(size, world, draw):
     power = (1.0, 2.0, 3.0)[draw.integer(0, 3)]
     grads = []
     total = 0.0
-    for rank in range(world):
+    for _ in range(world):
         mine = []
         for _ in range(3):
             scale = 2.0 ** draw.integer(-3, 4)
