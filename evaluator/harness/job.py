@@ -23,6 +23,7 @@ from evaluator.harness import claims, encode
 from evaluator.harness.errors import JudgeFault
 from evaluator.harness.plainbox import PlainBox
 from evaluator.harness.reports import JobFailed, RankReport, own_frames, read_message, spans, told
+from evaluator.harness.sandbox import host_grade
 from evaluator.harness.sandbox.logs import CappedLog, clean_text
 from evaluator.harness.slots import Slot
 from evaluator.harness.warm import Template, base_env
@@ -30,6 +31,7 @@ from problems.leaves import tensors
 from problems.registry import Problem, Target
 
 BUILDERS = {"ninja", "cc1plus", "cc1", "as", "ld", "nvcc", "cicc", "ptxas", "cudafe++", "collect2"}
+ADDRESS_SLACK = 1 << 30
 GRACE_S = 1.5
 STACKS_S = 1.0
 STACK_BYTES = 64 * 1024
@@ -151,6 +153,7 @@ class Job:
             "groups": [list(ranks) for ranks in self.problem.groups(self.world_size)],
             "factories": factories,
             "record": self._record,
+            "address_space": self._address_space(),
             "job_folder": str(self.template.job_folder) if plain else "/job",
             "cwd": env["HOME"],
             "inputs_bytes": self.inputs[0].nbytes,
@@ -162,6 +165,12 @@ class Job:
         """Wait until every rank has imported the file; then freeze. JobFailed when one can't."""
         self._collect("ready", "import", limit_s, should_stop)
         self.box.freeze()
+
+    def _address_space(self) -> int | None:
+        """A limit per rank where the host has no memory group; cards map too much for one."""
+        if self.target.device != "cpu" or host_grade().grade == "full":
+            return None
+        return self.target.limits["memory_bytes"] + ADDRESS_SLACK
 
     def recorded_units(self, limit_s: float) -> list[Any]:
         """What a recording job noted down: a list of build units, as the rank states them."""

@@ -11,6 +11,7 @@ import faulthandler
 import importlib.util
 import json
 import os
+import resource
 import signal
 import socket
 import sys
@@ -284,6 +285,8 @@ def run(
         faulthandler.register(signal.SIGUSR2, file=stack_fd, all_threads=True)
         faulthandler.enable(file=2)
         os.chdir(order["cwd"])
+        if order["address_space"] is not None:
+            resource.setrlimit(resource.RLIMIT_AS, (order["address_space"],) * 2)
         sys.argv = ["solution.py"]
         control = socket.socket(fileno=control_fd)
         me = Rank(rank, order, control, inputs_fd, outputs_fd)
