@@ -2,7 +2,7 @@
 the catalogue's own code imports torch."""
 
 import tomllib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from django.db import transaction
@@ -77,6 +77,7 @@ def problem_fields(problem: registry.Problem, targets: list[registry.Target]) ->
         "roofline_revision": problem.roofline_revision,
         "active": True,
         "spec": {
+            "track": problem.track,
             "signature": problem.signature,
             "semantics": problem.semantics,
             "oddities": problem.oddities,
@@ -148,23 +149,34 @@ def _phase(phase: roofline.Phase) -> dict[str, Any]:
 
 
 def _roofline(problem: registry.Problem, target: registry.Target) -> dict[str, Any]:
-    """Return size -> least times in microseconds on a target, with each phase's limiter."""
+    """Return size -> least times in microseconds on a target, with each phase's limiter.
+
+    `other_form` has the same for a switch that is not the target's: without in-network reduction where the
+    target has it, with it where not; None where that changes nothing.
+    """
+    turned = not target.hardware.in_network_reduction
+    other = replace(target.hardware, in_network_reduction=turned)
     found = {}
     for size in problem.sizes:
         times = problem.times(size, target)
-        found[size] = {
-            "t_roof_us": roofline.roof_seconds(times) * 1e6,
-            "bound": roofline.bound_of(times),
-            "phases": [
-                {
-                    "name": time.name,
-                    "compute_us": time.compute * 1e6,
-                    "memory_us": time.memory * 1e6,
-                    "link_us": time.link * 1e6,
-                    "us": time.seconds * 1e6,
-                    "bound": time.bound,
-                }
-                for time in times
-            ],
-        }
+        others = roofline.phase_times(problem.phases, problem.symbols(size, target.ranks), other)
+        found[size] = {**_times(times), "other_form": _times(others) if others != times else None}
     return found
+
+
+def _times(times: list[roofline.PhaseTime]) -> dict[str, Any]:
+    return {
+        "t_roof_us": roofline.roof_seconds(times) * 1e6,
+        "bound": roofline.bound_of(times),
+        "phases": [
+            {
+                "name": time.name,
+                "compute_us": time.compute * 1e6,
+                "memory_us": time.memory * 1e6,
+                "link_us": time.link * 1e6,
+                "us": time.seconds * 1e6,
+                "bound": time.bound,
+            }
+            for time in times
+        ],
+    }

@@ -52,11 +52,17 @@ def problem_context(slug: str) -> dict[str, Any]:
 
 
 def _roofs(problem: Problem, targets: list[Target]) -> list[dict[str, Any]]:
-    """Return one row per target and size: the least time and what bounds it."""
+    """Return one row per target and size: the least time, what bounds it, and both forms of the switch.
+
+    `forms` is [(with in-network reduction, times)], the target's own first, one only where they are equal.
+    """
     table = problem.spec.get("roofline", {})
-    return [
-        {"target": target, "size": size, **row}
-        for target in sorted(targets, key=lambda t: (not t.spec.get("official"), t.slug))
-        for size, row in table.get(target.slug, {}).items()
-        if size in target.cells
-    ]
+    rows = []
+    for target in sorted(targets, key=lambda t: (not t.spec.get("official"), t.slug)):
+        reduction = bool(target.spec.get("in_network_reduction"))
+        for size, row in table.get(target.slug, {}).items():
+            if size in target.cells:
+                other = row.get("other_form")
+                forms = [(reduction, row)] + ([(not reduction, other)] if other else [])
+                rows.append({"target": target, "size": size, "forms": forms, **row})
+    return rows

@@ -30,6 +30,16 @@ def test_sync_mirrors_the_catalogue_and_is_idempotent(synced: Any) -> None:
     assert list(Problem.objects.order_by("pk").values()) == before
 
 
+def test_a_problem_of_another_track_does_not_count_for_the_87(synced: Any) -> None:
+    counting = set(Problem.objects.of_track().values_list("slug", flat=True))
+    assert counting == {p.slug for p in registry.all_problems("pkb87")}
+    assert "ulysses_attention_e2e_fixed" not in counting
+    others = Problem.objects.of_track("extra").values_list("slug", flat=True)
+    assert "ulysses_attention_e2e_fixed" in others
+    factories.ProblemFactory(slug="names_no_track", number=9998)
+    assert Problem.objects.of_track().filter(slug="names_no_track").exists()
+
+
 def test_what_left_the_catalogue_is_retired_and_comes_back(synced: Any, client: Client) -> None:
     factories.ProblemFactory(slug="old_one", number=9999)
     assert sync_catalog().retired == ("old_one",)
@@ -160,3 +170,15 @@ def test_the_list_asks_few_queries(client: Client, django_assert_max_num_queries
         factories.ProblemFactory(slug=f"p{n}", number=n + 1)
     with django_assert_max_num_queries(4):
         client.get("/problems/")
+
+
+def test_the_problem_page_shows_phases_for_both_forms_of_the_switch(synced: Any, client: Client) -> None:
+    page = client.get("/problems/allreduce/")
+    row = next(r for r in page.context["roofs"] if (r["target"].slug, r["size"]) == ("h100x4", "default"))
+    (reduction, switched), (other, plain) = row["forms"]
+    assert (reduction, other) == (True, False)
+    assert plain["t_roof_us"] == pytest.approx(1.5 * switched["t_roof_us"])
+    assert "4.66 µs" in page.content.decode()
+    assert "6.99 µs" in page.content.decode()
+    same = client.get("/problems/allgather/").context["roofs"]
+    assert {len(r["forms"]) for r in same} == {1}
