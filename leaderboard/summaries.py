@@ -53,7 +53,7 @@ class Basis:
 
 def track() -> list[str]:
     """Slugs of the problems that count, in the order of their numbers."""
-    return list(Problem.objects.active().order_by("number").values_list("slug", flat=True))
+    return list(Problem.objects.active().of_track().order_by("number").values_list("slug", flat=True))
 
 
 def track_key(slugs: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from problems import roofline
-from problems.registry import Problem, all_problems, load_target
+from problems.registry import DEFAULT_TRACK, Problem, all_problems, load_target
 
 TARGETS = ("h100x4", "b200x4", "h200x4", "cpu4")
 
@@ -39,9 +39,8 @@ def _row(problem: Problem, gate: dict[str, Any] | None, score: dict[str, Any] | 
 def shares() -> dict[str, int]:
     """Problems of the 87 by what bounds them at the default size on the official target."""
     counts = {"nvlink": 0, "memory": 0, "compute": 0}
-    for problem in all_problems():
-        if problem.number <= 87:
-            counts[problem.bound] += 1
+    for problem in all_problems(DEFAULT_TRACK):
+        counts[problem.bound] += 1
     return counts
 
 
