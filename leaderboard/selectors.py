@@ -244,6 +244,15 @@ def board_index(*, target: Target, size: str) -> list[ProblemSummary]:
     ]
 
 
+def solved_problems(target: str) -> list[int]:
+    """Primary keys of the problems with a correct ranked score on a target (slug), at any size.
+
+    A new best that waits for its second measurement counts: it is correct, only its place is open.
+    """
+    scores = Score.objects.rankable().filter(target__slug=target, target__active=True, correct=True)
+    return list(scores.order_by().values_list("problem_id", flat=True).distinct())
+
+
 def targets_with_counts() -> list[tuple[Target, int]]:
     """Active targets that rank, with the number of scores that stand on each."""
     counts = dict(Score.objects.standing().order_by().values_list("target_id").annotate(scores=Count("id")))

@@ -1,4 +1,5 @@
-"""`?q=&level=&domain=&parallelism=&collective=&bound=` for the list page and the API alike."""
+"""`?q=&level=&domain=&parallelism=&collective=&bound=&track=&solved_on=&unsolved_on=` for the list page and the
+API alike."""
 
 from typing import Any
 
@@ -7,7 +8,8 @@ from django.db import connection
 from django.db.models import Q, TextField
 from django.db.models.functions import Cast
 
-from problems.models import Problem
+from problems.models import Problem, Target
+from problems.solved import solved_on
 
 
 class ProblemFilter(django_filters.FilterSet):
@@ -19,6 +21,9 @@ class ProblemFilter(django_filters.FilterSet):
     parallelism = django_filters.CharFilter(method="by_item", max_length=40)
     collective = django_filters.CharFilter(method="by_item", max_length=40)
     bound = django_filters.CharFilter(max_length=20)
+    track = django_filters.CharFilter(field_name="spec__track", max_length=20)
+    solved_on = django_filters.CharFilter(method="by_scores", max_length=40)
+    unsolved_on = django_filters.CharFilter(method="by_scores", max_length=40)
 
     class Meta:
         model = Problem
@@ -27,6 +32,13 @@ class ProblemFilter(django_filters.FilterSet):
     def by_text(self, queryset: Any, name: str, value: str) -> Any:
         """Keep problems that hold every word."""
         return queryset.search(value)
+
+    def by_scores(self, queryset: Any, name: str, value: str) -> Any:
+        """Keep problems with (or without) a correct ranked score on a target."""
+        if not Target.objects.active().filter(slug=value).exists():
+            return queryset.none()
+        solved = solved_on(value)
+        return queryset.filter(pk__in=solved) if name == "solved_on" else queryset.exclude(pk__in=solved)
 
     def by_item(self, queryset: Any, name: str, value: str) -> Any:
         """Keep problems whose list has the item; SQLite has no JSON containment, so it looks at the text."""

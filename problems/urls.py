@@ -6,4 +6,7 @@ from problems import views
 
 app_name = "problems"
 
-urlpatterns = [path("", views.problem_list, name="list")]
+urlpatterns = [
+    path("", views.problem_list, name="list"),
+    path("map/", views.problem_map, name="map"),
+]

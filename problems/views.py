@@ -17,17 +17,23 @@ PAGE = 100
 
 def problem_list(request: HttpRequest) -> HttpResponse:
     """Browse: filters and search narrow on the server."""
-    found = ProblemFilter(request.GET, queryset=Problem.objects.active())
+    found = ProblemFilter(request.GET, queryset=Problem.objects.active().for_lists())
     rows = found.qs if found.is_valid() else Problem.objects.none()
     page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    facets = selectors.facets()
     context = {
         "page": page,
-        "facets": selectors.facets(),
-        "total": Problem.objects.active().count(),
+        "facets": facets,
+        "total": facets.total,
         "values": {name: request.GET.get(name, "") for name in ProblemFilter.base_filters},
         "filtered": any(request.GET.get(name) for name in ProblemFilter.base_filters),
     }
     return render(request, "problems/list.html", context)
+
+
+def problem_map(request: HttpRequest) -> HttpResponse:
+    """The catalogue as a table of parallelism by level; each count leads to its problems."""
+    return render(request, "problems/map.html", {"map": selectors.taxonomy_map()})
 
 
 def problem_context(slug: str) -> dict[str, Any]:

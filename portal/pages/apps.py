@@ -6,3 +6,10 @@ class PagesConfig(AppConfig):
 
     name = "portal.pages"
     label = "pages"
+
+    def ready(self) -> None:
+        """Let the catalogue ask the boards, which it may not import, what is solved."""
+        from leaderboard.selectors import solved_problems
+        from problems.solved import answer_with
+
+        answer_with(solved_problems)
