@@ -26,7 +26,7 @@ NO_FAMILY = 0x00050000 | errno.EAFNOSUPPORT
 
 # Numbers of x86_64, written down apart from the library that made the filter.
 REFUSED = {
-    "ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312, "pidfd_getfd": 438,
+    "ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312, "pidfd_getfd": 438, "vmsplice": 278,
     "bpf": 321, "perf_event_open": 298, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
     "userfaultfd": 323, "keyctl": 250, "add_key": 248, "request_key": 249, "fanotify_init": 300,
     "modify_ldt": 154, "lookup_dcookie": 212, "syslog": 103, "mount": 165, "umount2": 166, "move_mount": 429,
