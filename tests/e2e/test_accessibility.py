@@ -34,8 +34,8 @@ factories.token(author, name="laptop")
 print(",".join(f"/submissions/{row.pk}/" for row in rows))
 """
 
-OPEN = ["/", "/problems/", "/problems/map/", "/problems/allreduce/", "/docs/", "/docs/participants/", "/docs/api/", "/status/",
-        "/accounts/login/", "/accounts/signup/", "/boards/", "/boards/cpu4/", "/boards/cpu4/allreduce/",
+OPEN = ["/", "/problems/", "/problems/map/", "/problems/allreduce/", "/docs/", "/docs/participants/", "/docs/api/",
+        "/status/", "/accounts/login/", "/accounts/signup/", "/boards/", "/boards/cpu4/", "/boards/cpu4/allreduce/",
         "/nothing-here/"]  # fmt: skip
 OWN = ["/submit/", "/runs/new/", "/submissions/", "/accounts/tokens/", "/accounts/password/"]
 
