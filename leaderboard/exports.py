@@ -27,6 +27,10 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "verdict": ("verdict", "what came out"),
     "code": ("code", "stable reason"),
     "ranked": ("ranked", "whether the measurement may stand on a board"),
+    "provisional": (
+        "provisional",
+        "a new best that waits for its second measurement: correct, but its speed does not count yet",
+    ),
     "speedup": ("speedup", "reference time over solution time: median of paired blocks"),
     "speedup_low": ("speedup_low", "lower 95 % limit of the speedup"),
     "speedup_high": ("speedup_high", "upper 95 % limit of the speedup"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -196,6 +197,8 @@ def test_the_board_says_what_is_provisional(client: Client) -> None:
     assert document["rows"] == []
     assert [(r["speedup"], r["place"]) for r in document["provisional"]] == [(2.0, None)]
     assert "true" in client.get("/boards/cpu4/allreduce.csv").content.decode().splitlines()[1]
+    exported = b"".join(client.get("/boards/export/scores.jsonl").streaming_content).decode().splitlines()
+    assert json.loads(exported[1])["provisional"] is True
 
 
 def test_a_provisional_best_counts_as_correct_but_not_yet_for_its_speed() -> None:
