@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from evaluator.harness.errors import JudgeFault, Stopped
+from evaluator.harness.errors import Stopped
 from evaluator.harness.rank.extensions import unit_hash
 from evaluator.harness.sandbox import Sandbox, SandboxSpec, python_inside
 from evaluator.harness.warm import RANK_CODE, base_env
@@ -38,7 +38,7 @@ _FLAG = re.compile(
     r"-O[0-3sg]|-Ofast|-std=[a-z+0-9]+|-[DU][A-Za-z_]\w*(=[\w.\"'+-]*)?|-W[\w=+-]*|-w|-g|-G|-lineinfo|"
     r"-f(?!plugin)[\w=+-]+|-m[\w=.+-]+|-pthread|-fopenmp|--?use_fast_math|--?expt-[\w-]+|"
     r"--?extended-lambda|--?ptxas-options=[\w,=-]+|-Xptxas[=,]?[\w,=-]*|-Xcompiler[=,]?[\w,=+-]*|"
-    r"-v|-dlcm=\w+|--?maxrregcount=?\d*|\d+|--?gencode[=,]?.*|arch=compute_\w+,code=\[?[\w,]+\]?|"
+    r"-v|-dlcm=\w+|--?maxrregcount=?\d*|\d+|--?gencode([=,]?arch=compute_\w+,code=\[?[\w,]+\]?)?|arch=compute_\w+,code=\[?[\w,]+\]?|"
     r"-arch=sm_\w+|--?threads=?\d*|--?restrict|-l[\w.+-]+|-L/usr/[\w./-]+|--?diag-suppress=?[\d,]*|-res-usage"
 )
 
@@ -226,8 +226,11 @@ def _library(data: bytes, out_of_memory: bool) -> bytes:
         raise BuildFailed("crashed", "the compiler ended without a result")
     try:
         state = json.loads(head)
-    except ValueError as error:
-        raise JudgeFault("the build sandbox sent no JSON") from error
+    except (ValueError, RecursionError):
+        state = None
+    if not isinstance(state, dict):
+        # A compiler that the author's source has taken over may write anything here.
+        raise BuildFailed("crashed", "the compiler ended with words that no build ends with")
     if not state.get("ok"):
         raise BuildFailed("compiler", "the extension did not build", str(state.get("message", "")))
     return library

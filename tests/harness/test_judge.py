@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,17 +47,23 @@ def score(judge: Judge, name: str, protocol: str = "check", **options: Any) -> d
     return judge.score(problem=chosen.problem, solution=chosen.path, protocol=protocol, **options)
 
 
+@pytest.fixture(scope="module")
+def checked(judge: Judge) -> Callable[[str], dict[str, Any]]:
+    """A sample's result under protocol check; each is scored once for all tests that only read it."""
+    return cache(lambda name: score(judge, name))
+
+
 @pytest.mark.parametrize("name", SAMPLES)
-def test_each_sample_ends_as_its_manifest_says(judge: Judge, name: str) -> None:
-    found = score(judge, name)
+def test_each_sample_ends_as_its_manifest_says(checked: Callable[[str], dict[str, Any]], name: str) -> None:
+    found = checked(name)
 
     assert found["verdict"] == sample(name).verdict, found["message"]
     assert found.keys() >= KEYS
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
-def test_check_measures_nothing(judge: Judge) -> None:
-    found = score(judge, "allreduce_gather_and_sum.py")
+def test_check_measures_nothing(checked: Callable[[str], dict[str, Any]]) -> None:
+    found = checked("allreduce_gather_and_sum.py")
 
     assert found["timing"] is None
     assert [trial["ok"] for trial in found["trials"]] == [True] * 5
@@ -102,16 +109,16 @@ def test_a_seed_replays_the_same_values(judge: Judge) -> None:
     assert other["ranks"] != first["ranks"]
 
 
-def test_a_deadlock_shows_where_each_rank_waits(judge: Judge) -> None:
-    found = score(judge, "allreduce_deadlock.py")
+def test_a_deadlock_shows_where_each_rank_waits(checked: Callable[[str], dict[str, Any]]) -> None:
+    found = checked("allreduce_deadlock.py")
 
     assert found["code"] == "timeout.deadlock"
     assert "all_reduce" in found["message"]
     assert {1, 2, 3} <= {row["rank"] for row in found["stacks"]}
 
 
-def test_the_first_wrong_element_is_told_for_every_rank(judge: Judge) -> None:
-    found = score(judge, "allreduce_without_communication.py")
+def test_the_first_wrong_element_is_told_for_every_rank(checked: Callable[[str], dict[str, Any]]) -> None:
+    found = checked("allreduce_without_communication.py")
 
     assert found["code"] == "incorrect.no_communication_suspected"
     assert len(found["ranks"]) == 4
@@ -119,8 +126,8 @@ def test_the_first_wrong_element_is_told_for_every_rank(judge: Judge) -> None:
         assert row["first_wrong"].keys() >= {"index", "expected", "got"}
 
 
-def test_a_compiler_error_names_the_authors_line(judge: Judge) -> None:
-    found = score(judge, "allgather_cpp_compile_error.py")
+def test_a_compiler_error_names_the_authors_line(checked: Callable[[str], dict[str, Any]]) -> None:
+    found = checked("allgather_cpp_compile_error.py")
 
     line = sample("allgather_cpp_compile_error.py").path.read_text().splitlines().index(
         "  std::memcpy(plaec, source.data_ptr(), source.nbytes());"
