@@ -4,6 +4,9 @@
 judge (`tests/bench/record_noise.py`): they drift and depend on one another. Each simulation cuts a stretch
 out of a series, deals it to reference and solution as the protocol does, and makes the solution faster by
 a known factor.
+
+What stays with one of the two jobs through a whole run is not in these series, since one job made them;
+`tests/bench/bench_aa.py` measures two jobs, and its summary says how far pairs of one run depend on each other.
 """
 
 from __future__ import annotations
