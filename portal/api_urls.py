@@ -63,6 +63,7 @@ v1 = [
     path("runs/", submissions.RunList.as_view(), name="runs"),
     path("quota/", submissions.QuotaView.as_view(), name="quota"),
     path("problems/", problems.ProblemList.as_view(), name="problems"),
+    path("problems/prompts.zip", problems.PromptArchive.as_view(), name="prompt_archive"),
     path("problems/<str:slug>/", problems.ProblemDetail.as_view(), name="problem"),
     path("problems/<str:slug>/prompt/", problems.ProblemPrompt.as_view(), name="problem_prompt"),
     path("leaderboards/<str:target>/models/", boards.ModelBoard.as_view(), name="model_board"),

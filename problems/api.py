@@ -1,5 +1,6 @@
 """API of the catalogue: open to everybody, read only."""
 
+import hashlib
 from typing import Any
 
 from django.http import HttpResponse
@@ -9,12 +10,12 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.core.errors import InvalidInput, NotFound
+from portal.core.errors import NotFound
 from portal.core.views import ApiView
-from problems import selectors
 from problems.filters import ProblemFilter
 from problems.models import Problem, Target
-from problems.prompts import VARIANTS
+from problems.prompt_selectors import Choice, archive, choose
+from problems.prompts import BACKENDS, DTYPES, VARIANTS
 from problems.serializers import (
     ProblemDetailSerializer,
     ProblemSerializer,
@@ -68,6 +69,25 @@ class ProblemDetail(ApiView):
         return Response(ProblemDetailSerializer(find_problem(slug)).data)
 
 
+PROMPT_PARAMETERS = [
+    OpenApiParameter("target", OpenApiTypes.STR, description="Slug of the target; the official one else."),
+    OpenApiParameter("variant", OpenApiTypes.STR, enum=VARIANTS),
+    OpenApiParameter(
+        "backend",
+        OpenApiTypes.STR,
+        enum=list(BACKENDS),
+        description="`cuda` or `triton`; `cpp` on a target without GPUs.",
+    ),
+    OpenApiParameter("dtype", OpenApiTypes.STR, enum=list(DTYPES)),
+]
+
+
+def _choice(request: Request) -> Choice:
+    """Return what the query asks for, or raise InvalidInput."""
+    names = ("target", "variant", "backend", "dtype")
+    return choose(**{name: request.query_params.get(name, "") for name in names})
+
+
 class ProblemPrompt(ApiView):
     """The prompt of a problem."""
 
@@ -75,10 +95,7 @@ class ProblemPrompt(ApiView):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter(
-                "target", OpenApiTypes.STR, description="Slug of the target; the official one else."
-            ),
-            OpenApiParameter("variant", OpenApiTypes.STR, enum=VARIANTS),
+            *PROMPT_PARAMETERS,
             OpenApiParameter("as", OpenApiTypes.STR, enum=["json", "text"]),
         ],
         responses={200: PromptSerializer},
@@ -86,19 +103,34 @@ class ProblemPrompt(ApiView):
     def get(self, request: Request, slug: str) -> HttpResponse | Response:
         """Give the prompt as JSON, or as plain text with `?as=text`. The hash is that of the text."""
         problem = find_problem(slug)
-        target = request.query_params.get("target", "")
-        variant = request.query_params.get("variant", VARIANTS[0])
-        prompt = selectors.prompt_of(problem, target=target, variant=variant)
-        if prompt is None:
-            field = "variant" if variant not in VARIANTS else "target"
-            raise InvalidInput(
-                f"{field}.unknown", f"Unknown {field}. Variants: {', '.join(VARIANTS)}.", field=field
-            )
+        prompt = _choice(request).prompt(problem)
         if request.query_params.get("as") == "text":
             answer = HttpResponse(prompt.text, content_type="text/plain; charset=utf-8")
             answer["X-Prompt-Sha256"] = prompt.sha256
             return answer
         return Response(PromptSerializer(prompt).data)
+
+
+class PromptArchive(ApiView):
+    """The prompts of all problems."""
+
+    @extend_schema(
+        operation_id="prompts_archive",
+        parameters=PROMPT_PARAMETERS,
+        responses={(200, "application/zip"): OpenApiTypes.BINARY},
+    )
+    def get(self, request: Request) -> HttpResponse:
+        """Give a zip: `manifest.json` with hashes, and a text per problem and backend (all without `backend`).
+
+        The same catalogue gives the same bytes; their SHA-256 is the ETag.
+        """
+        choice = _choice(request)
+        content = archive(choice, Problem.objects.active())
+        answer = HttpResponse(content, content_type="application/zip")
+        name = f"prompts-{choice.target.slug}-{choice.variant}.zip"
+        answer["Content-Disposition"] = f'attachment; filename="{name}"'
+        answer["ETag"] = f'"{hashlib.sha256(content).hexdigest()}"'
+        return answer
 
 
 class TargetList(ApiView):

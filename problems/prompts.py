@@ -5,24 +5,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from problems.prompt_examples import EXAMPLES
+
 VARIANTS = ("zero-shot", "one-shot")
-
-_EXAMPLE = """\
-Problem of the example: each rank returns the mean of `x` over all ranks.
-
-```python
-import torch
-import torch.distributed as dist
-
-
-def solution(x: torch.Tensor) -> torch.Tensor:
-    total = x.clone()
-    work = dist.all_reduce(total, async_op=True)  # returns at once; the sum is on its way
-    scale = 1.0 / dist.get_world_size()           # host work fits in the meantime
-    work.wait()
-    return total.mul_(scale)
-```
-"""
+DTYPES = {"bf16": "bfloat16"}
+BACKENDS = {
+    "cuda": "Write the device code in CUDA C++, compiled through torch.utils.cpp_extension.load_inline. "
+    "PyTorch, torch.distributed and symmetric memory may do what needs no kernel of yours.",
+    "triton": "Write the device code in Triton (`import triton`). "
+    "PyTorch, torch.distributed and symmetric memory may do what needs no kernel of yours.",
+    "cpp": "There is no GPU here. Use PyTorch and torch.distributed, and where it helps C++ compiled through "
+    "torch.utils.cpp_extension.load_inline.",
+}
 
 
 @dataclass(frozen=True)
@@ -32,22 +26,44 @@ class Prompt:
     problem: str
     target: str
     variant: str
+    backend: str
+    dtype: str
     text: str
     sha256: str
 
 
-def build_prompt(
-    *, slug: str, title: str, spec: Mapping[str, Any], target: str, hardware: Mapping[str, Any], variant: str
-) -> Prompt:
-    """Return the prompt for a problem on a target. `hardware` has title, ranks, backend, device, cells.
+def backends_of(hardware: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the backends that make sense on a target, the usual one first."""
+    return ("cpp",) if hardware.get("device") == "cpu" else ("cuda", "triton")
 
-    Raises ValueError for an unknown variant.
+
+def build_prompt(
+    *,
+    slug: str,
+    title: str,
+    spec: Mapping[str, Any],
+    target: str,
+    hardware: Mapping[str, Any],
+    variant: str,
+    backend: str = "",
+    dtype: str = "bf16",
+) -> Prompt:
+    """Return the prompt for a problem on a target.
+
+    `hardware` has title, ranks, backend, device, and if known arch, peaks_tflops, memory_gbs, link_gbs,
+    in_network_reduction. Without `backend` it is the target's usual one. The text does not depend on the
+    order of keys in `spec` or `hardware`. Raises ValueError for an unknown variant, backend or dtype.
     """
-    if variant not in VARIANTS:
-        raise ValueError(f"unknown variant {variant!r}; variants: {', '.join(VARIANTS)}")
+    backend = backend or backends_of(hardware)[0]
+    choices = {"variant": (variant, VARIANTS), "backend": (backend, BACKENDS), "dtype": (dtype, DTYPES)}
+    for what, (value, known) in choices.items():
+        if value not in known:
+            raise ValueError(f"unknown {what} {value!r}; {what}s: {', '.join(known)}")
     parts = [
         f"# {title}",
         _task(hardware),
+        f"## Language\n\n{BACKENDS[backend]}",
+        f"## Hardware\n\n{_hardware(hardware, DTYPES[dtype])}",
         f"## What to compute\n\n{spec['semantics']}",
         f"## Signature\n\n```python\n{spec['signature']}\n```",
         f"## Arguments\n\n{_arguments(spec['arguments'])}",
@@ -58,9 +74,31 @@ def build_prompt(
         _rules(hardware),
     ]
     if variant == "one-shot":
-        parts.insert(-1, f"## Example of an answer to another problem\n\n{_EXAMPLE}".rstrip())
+        parts.insert(-1, f"## Example of an answer to another problem\n\n{EXAMPLES[backend]}")
     text = "\n\n".join(parts).strip() + "\n"
-    return Prompt(slug, target, variant, text, hashlib.sha256(text.encode()).hexdigest())
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return Prompt(slug, target, variant, backend, dtype, text, digest)
+
+
+def _hardware(hardware: Mapping[str, Any], dtype: str) -> str:
+    """Describe one rank's device; a CPU target has no peaks worth telling."""
+    lines = [f"- {hardware['title']}; {hardware['ranks']} ranks."]
+    if hardware.get("device") != "cpu":
+        if hardware.get("arch"):
+            lines.append(f"- Architecture: sm_{hardware['arch']}.")
+        peaks = sorted((hardware.get("peaks_tflops") or {}).items())
+        if peaks:
+            listed = ", ".join(f"{path} {value:g}" for path, value in peaks)
+            lines.append(f"- Peak of one device, dense, in TFLOP/s: {listed}.")
+        if hardware.get("memory_gbs"):
+            lines.append(f"- Memory of one device: {hardware['memory_gbs']:g} GB/s.")
+        if hardware.get("link_gbs") and hardware["ranks"] > 1:
+            can = "can" if hardware.get("in_network_reduction") else "cannot"
+            lines.append(
+                f"- Link of one device: {hardware['link_gbs']:g} GB/s each way; the switch {can} add up in the network."
+            )
+    lines.append(f"- Floating-point tensors are {dtype} unless an argument says otherwise.")
+    return "\n".join(lines)
 
 
 def _task(hardware: Mapping[str, Any]) -> str:
@@ -98,9 +136,12 @@ def _outputs(outputs: list[Mapping[str, Any]]) -> str:
 
 
 def _sizes(sizes: Mapping[str, Mapping[str, int]]) -> str:
+    """List sizes in one order whatever the database made of the keys: PostgreSQL's jsonb sorts them."""
+    usual = ("tiny", "default", "large")
+    names = [name for name in usual if name in sizes] + sorted(set(sizes) - set(usual))
     return "\n".join(
-        f"- {name}: " + ", ".join(f"{key} = {value}" for key, value in values.items())
-        for name, values in sizes.items()
+        f"- {name}: " + ", ".join(f"{key} = {value}" for key, value in sorted(sizes[name].items()))
+        for name in names
     )
 
 

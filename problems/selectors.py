@@ -4,9 +4,6 @@ from collections import Counter
 from dataclasses import dataclass
 
 from problems.models import Problem, Target
-from problems.prompts import VARIANTS, Prompt, build_prompt
-
-DEFAULT_TARGET = "h100x4"
 
 
 @dataclass(frozen=True)
@@ -82,25 +79,3 @@ def taxonomy_map() -> TaxonomyMap:
         ]
         lines.append(MapLine(kind, cells, sum(cell.count for cell in cells)))
     return TaxonomyMap(levels, lines, [(level, per_level[level]) for level in levels], len(rows))
-
-
-def prompt_of(problem: Problem, *, target: str = "", variant: str = VARIANTS[0]) -> Prompt | None:
-    """Return the prompt, None when the target or the variant is unknown."""
-    chosen = Target.objects.active().filter(slug=target or DEFAULT_TARGET).first()
-    if chosen is None or variant not in VARIANTS:
-        return None
-    hardware = {
-        "title": chosen.title,
-        "ranks": chosen.ranks,
-        "backend": chosen.backend,
-        "device": chosen.spec.get("device", ""),
-        "cells": chosen.cells,
-    }
-    return build_prompt(
-        slug=problem.slug,
-        title=problem.title,
-        spec=problem.spec,
-        target=chosen.slug,
-        hardware=hardware,
-        variant=variant,
-    )

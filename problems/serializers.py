@@ -46,5 +46,7 @@ class PromptSerializer(serializers.Serializer[Any]):
     problem = serializers.CharField()
     target = serializers.CharField()
     variant = serializers.CharField()
+    backend = serializers.CharField()
+    dtype = serializers.CharField()
     sha256 = serializers.CharField()
     text = serializers.CharField()

@@ -10,7 +10,8 @@ from problems import selectors
 from problems.filters import ProblemFilter
 from problems.highlight import render as render_code
 from problems.models import Problem, Target
-from problems.prompts import VARIANTS
+from problems.prompt_selectors import DEFAULT_TARGET, Choice
+from problems.prompts import VARIANTS, Prompt, backends_of
 
 PAGE = 100
 
@@ -50,11 +51,22 @@ def problem_context(slug: str) -> dict[str, Any]:
         "samples": [
             {**sample, "code": render_code(sample["source"])} for sample in problem.spec.get("samples", [])
         ],
-        "prompt": selectors.prompt_of(problem),
-        "variants": VARIANTS,
+        "prompts": _prompts(problem, targets),
         "targets": targets,
         "roofs": _roofs(problem, targets),
     }
+
+
+def _prompts(problem: Problem, targets: list[Target]) -> list[Prompt]:
+    """Return the prompts for the official target, or the first there is: every variant in every backend."""
+    target = next((t for t in targets if t.slug == DEFAULT_TARGET), targets[0] if targets else None)
+    if target is None:
+        return []
+    return [
+        Choice(target, variant, backends_of(target.spec), "bf16").prompt(problem, backend)
+        for variant in VARIANTS
+        for backend in backends_of(target.spec)
+    ]
 
 
 def _roofs(problem: Problem, targets: list[Target]) -> list[dict[str, Any]]:
