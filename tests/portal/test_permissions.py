@@ -25,6 +25,7 @@ API_NO_POST = (401, 405, 405, 405)
 TABLE: dict[str, dict[str, tuple[int, int, int, int]]] = {
     "/": {"GET": OPEN},
     "/problems/": {"GET": OPEN},
+    "/problems/map/": {"GET": OPEN},
     "/problems/allreduce/": {"GET": OPEN},
     "/docs/": {"GET": OPEN},
     "/docs/participants/": {"GET": OPEN},
@@ -60,6 +61,7 @@ TABLE: dict[str, dict[str, tuple[int, int, int, int]]] = {
     "/api/schema/browse/": {"GET": OPEN},
     "/api/v1/nothing/": {"GET": (404, 404, 404, 404), "POST": (404, 404, 404, 404)},
     "/api/v1/problems/": {"GET": OPEN, "POST": API_NO_POST},
+    "/api/v1/problems/prompts.zip?target=cpu4": {"GET": OPEN, "POST": API_NO_POST},
     "/api/v1/problems/allreduce/": {"GET": OPEN, "POST": API_NO_POST},
     "/api/v1/problems/allreduce/prompt/?target=cpu4": {"GET": OPEN, "POST": API_NO_POST},
     "/api/v1/targets/": {"GET": OPEN, "POST": API_NO_POST},
