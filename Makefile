@@ -63,7 +63,7 @@ test: setup ## Everything that must hold: lint, types, imports, migrations, depl
 	$(MAKE) --no-print-directory test-serial
 
 test-fast: setup ## Tests without ranks, workers or browser, two at a time
-	$(BIN)/pytest -n 2 --dist loadfile -m "not serial and not browser and not gpu" $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadfile -m "not serial and not browser and not gpu and not postgres" $(ARGS)
 
 test-postgres: setup ## The tests that touch the database, once more on PostgreSQL
 	@if $(BIN)/python tests/postgres_answers.py "$(PG_URL)"; then \
