@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -101,6 +102,8 @@ def _check_leaf(
         f"{wrong.wrong} of {wrong.total} elements are wrong; "
         f"first at {list(wrong.index)}: expected {wrong.expected}, got {wrong.got}"
     )
+    if math.isfinite(wrong.max_error):
+        message += f"; the largest error is {wrong.max_error:.3g}"
     kind = "nonfinite" if wrong.reason == "nonfinite" else "value"
     return Mismatch(rank, name, kind, message, wrong)
 

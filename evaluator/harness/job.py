@@ -82,7 +82,7 @@ class Job:
         self._sequence = 0
         self._poll = select.poll()
         self._build_until: float | None = None
-        self._pattern = torch.randint(0, 256, (1 << 16,), dtype=torch.uint8)
+        self._pattern = torch.randint(0, 256, (1 << (22 if outputs_bytes >> 24 else 16),), dtype=torch.uint8)
         names = enumerate(problem.arguments)
         self._kept = frozenset(i for i, a in names if a.role in ("dynamic", "static"))
         self._inout = {i: a.name for i, a in enumerate(problem.arguments) if a.role == "inout"}
@@ -152,6 +152,7 @@ class Job:
             "device": self.target.cards,
             "groups": [list(ranks) for ranks in self.problem.groups(self.world_size)],
             "factories": factories,
+            "inout": sorted(self._inout),
             "record": self._record,
             "address_space": self._address_space(),
             "job_folder": str(self.template.job_folder) if plain else "/job",

@@ -101,3 +101,20 @@ class Decoder:
             make = BUILT_IN.get(name) or getattr(self.factories, name)
             return make(**{key: self.decode(item) for key, item in leaves.items()})
         raise ValueError(f"unknown recipe form {form!r}")
+
+    def replaced(
+        self, node: dict[str, Any], leaf: Any, found: list[tuple[torch.Tensor, torch.Tensor]]
+    ) -> None:
+        """Add (place in the slot, copy of the new value) for every tensor that is no longer the decoded one."""
+        ((form, body),) = node.items()
+        if form == "t" and isinstance(leaf, torch.Tensor):
+            host = tensor_at(self.buffer, *body[:4])
+            same = not leaf.is_cuda and leaf.data_ptr() == host.data_ptr()
+            if not same and leaf.dtype == host.dtype and leaf.shape == host.shape:
+                found.append((host, leaf.detach().clone()))
+        elif form in "lu" and isinstance(leaf, (list, tuple)) and len(leaf) == len(body):
+            for inner, item in zip(body, leaf, strict=True):
+                self.replaced(inner, item, found)
+        elif form == "d" and isinstance(leaf, dict):
+            for key, inner in body.items():
+                self.replaced(inner, leaf.get(key), found)

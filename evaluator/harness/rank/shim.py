@@ -131,6 +131,7 @@ class Rank:
         late = writer.changed()
         for host, card in self.copies:
             host.copy_(card.detach())
+        self._hand_back(args)
         ended = time.monotonic_ns()
         spans = [began, middle, ended]
         done = {"t": "done", "seq": message["seq"], "claim": claim, "spans": spans}
@@ -139,6 +140,15 @@ class Rank:
         if self.late_builds:
             done["built"] = self.late_builds
         self.send(done)
+
+    def _hand_back(self, args: list[Any]) -> None:
+        """Entries that the call replaced in lists of inout arguments go to where the old ones lie in the slot."""
+        replaced: list[tuple[torch.Tensor, torch.Tensor]] = []
+        for index in self.order["inout"]:
+            if index < len(args):
+                self.decoder.replaced(self.recipe[index], args[index], replaced)
+        for host, value in replaced:
+            host.copy_(value)
 
     def record(self) -> int:
         """Import the file where builds are only noted down, and tell which there were."""
