@@ -1,7 +1,7 @@
 # Every target says what it does: `make help`.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help adversary setup demo test test-fast test-serial test-postgres lint types imports run worker migrate clean
+.PHONY: help gpu-test adversary setup demo test test-fast test-serial test-postgres lint types imports run worker migrate clean
 
 PYTHON ?= python3.11
 VENV := .venv
@@ -74,6 +74,16 @@ test-postgres: setup ## The tests that touch the database, once more on PostgreS
 
 test-serial: setup ## Tests with real ranks, worker processes or a browser, one at a time
 	$(BIN)/pytest -p no:xdist -m "(serial or browser) and not gpu" $(ARGS)
+
+GPU_TARGET ?= h200x1
+GPU_PYTHON ?= python3
+GPU_HARNESS = $(GPU_PYTHON) -m evaluator.harness
+
+gpu-test: ## On a machine with cards (GPU_TARGET, GPU_PYTHON; needs no .venv): self-test, samples, cheats, references
+	$(GPU_HARNESS) selftest --target $(GPU_TARGET)
+	$(GPU_HARNESS) score-many --target $(GPU_TARGET) --workers 4 --manifest problems/samples/samples.toml
+	$(GPU_HARNESS) score-many --target $(GPU_TARGET) --workers 4 --manifest tests/adversary/cuda/manifest.toml
+	$(GPU_HARNESS) score-many --target $(GPU_TARGET) --workers 5 $(ARGS)
 
 clean: ## Remove caches and what the demo made; keeps .venv
 	rm -rf var staticfiles .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache tests/artifacts

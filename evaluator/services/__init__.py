@@ -1,7 +1,7 @@
 """Writes of the queue. Every move is a conditional UPDATE, so it is right on SQLite and PostgreSQL."""
 
 from evaluator.services.baselines import record_baselines
-from evaluator.services.hosts import quarantine, register_host, reinstate, retire_host, seen
+from evaluator.services.hosts import drain, quarantine, register_host, reinstate, retire_host, seen
 from evaluator.services.leases import Lease, heartbeat, lease, set_stage, wanted
 from evaluator.services.outcomes import (
     announce,
@@ -21,6 +21,7 @@ __all__ = [
     "announce",
     "announce_missed",
     "complete",
+    "drain",
     "fail_infra",
     "heartbeat",
     "lease",

@@ -56,9 +56,18 @@ def quarantine(*, host: Host, reason: str) -> None:
     Host.objects.filter(pk=host.pk).update(state=Host.State.QUARANTINED, reason=reason[:300])
 
 
+def drain(*, host: Host, reason: str) -> None:
+    """Let a host finish what it has and take nothing new; a quarantined one stays quarantined."""
+    Host.objects.filter(pk=host.pk, state=Host.State.ACTIVE).update(
+        state=Host.State.DRAINING, reason=reason[:300]
+    )
+
+
 def reinstate(*, host: Host) -> None:
-    """Put a quarantined host back into service."""
-    Host.objects.filter(pk=host.pk, state=Host.State.QUARANTINED).update(state=Host.State.ACTIVE, reason="")
+    """Put a quarantined or draining host back into service."""
+    Host.objects.filter(pk=host.pk).exclude(state=Host.State.ACTIVE).update(
+        state=Host.State.ACTIVE, reason=""
+    )
 
 
 def retire_host(*, host: Host) -> None:

@@ -1,0 +1,105 @@
+"""score-many: which files, which verdicts are expected, limits; and what cards change around a job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from evaluator.harness import many, warm
+from evaluator.harness.errors import Stopped
+from evaluator.harness.many import Task, find, listed
+from evaluator.harness.rank.recipe import Decoder
+from evaluator.harness.samples import FOLDER, all_samples
+from problems.registry import load_target
+
+CHEATS = Path(__file__).resolve().parents[1] / "adversary" / "cuda" / "manifest.toml"
+
+
+def test_published_file_names_find_their_problem(tmp_path: Path) -> None:
+    (tmp_path / "1_allreduce_cuda.py").write_text("")
+    (tmp_path / "something_else.py").write_text("")
+    assert [(slug, path.name) for slug, path in find(tmp_path, None)] == [
+        ("allreduce", "1_allreduce_cuda.py")
+    ]
+
+
+def test_a_manifest_names_files_of_one_target_and_their_verdicts() -> None:
+    files, expected = listed(FOLDER / "samples.toml", "h200x1")
+    assert len(files) == 7
+    assert all(path.exists() for _, path in files)
+    assert set(map(tuple, expected.values())) == {("correct",)}
+
+
+def test_no_cheat_on_cards_may_end_as_correct() -> None:
+    files, expected = listed(CHEATS, "h200x1")
+    assert len(files) == 5
+    assert all("correct" not in verdicts for verdicts in expected.values())
+
+
+def test_the_demo_submits_what_runs_on_this_cpu() -> None:
+    assert {sample.target for sample in all_samples()} == {"cpu4"}
+    assert {sample.target for sample in all_samples(None)} == {"cpu4", "h200x1"}
+
+
+class SlowJudge:
+    """Stops when asked to, as the judge does."""
+
+    def score(self, *, should_stop: Any, **_: Any) -> dict[str, Any]:
+        if should_stop():
+            raise Stopped
+        return {"problem": {"slug": "x"}, "verdict": "correct", "code": "correct", "message": ""}
+
+
+def test_a_file_over_its_limit_is_a_fault_of_ours() -> None:
+    judge: Any = SlowJudge()
+    assert many._one(judge, Task("x", "x.py", None, "check", -1.0))["code"] == "wall_limit"
+    assert many._one(judge, Task("x", "x.py", None, "check", 60.0))["verdict"] == "correct"
+
+
+def test_side_by_side_only_without_a_clock() -> None:
+    with pytest.raises(ValueError, match="never two timed jobs"):
+        many.score_many("cpu4", [], size=None, protocol="quick", workers=2, out=None)
+
+
+def test_ranks_on_one_card_get_a_daemon_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/usr/local/nvidia/lib64:/home/somebody/lib")
+    env = warm.base_env(load_target("h200x1"), "/usr")
+    assert env["CUDA_MPS_PIPE_DIRECTORY"].startswith("/tmp/")
+    assert env["LD_LIBRARY_PATH"] == "/usr/local/nvidia/lib64"
+    monkeypatch.setenv("PKB_MPS", "0")
+    assert "CUDA_MPS_PIPE_DIRECTORY" not in warm.base_env(load_target("h200x1"), "/usr")
+    assert "CUDA_MPS_PIPE_DIRECTORY" not in warm.base_env(load_target("h200x4"), "/usr")
+    assert "LD_LIBRARY_PATH" not in warm.base_env(load_target("cpu4"), "/usr")
+
+
+def test_multicast_stays_off_where_cards_are_shared() -> None:
+    for name in ("h200x1", "h200x2", "h200x4"):
+        env = warm.base_env(load_target(name), "/usr")
+        assert env["NCCL_NVLS_ENABLE"] == "0"
+        assert env["TORCH_SYMM_MEM_DISABLE_MULTICAST"] == "1"
+
+
+def test_entries_replaced_in_a_list_go_back_to_their_places() -> None:
+    slot = memoryview(bytearray(64))
+    node = {"l": [{"t": ["float32", [2], None, 0, False]}, {"t": ["float32", [2], None, 32, False]}]}
+    decoder = Decoder(slot, {})
+    first, second = decoder.decode(node)
+    first.fill_(1.0)
+    second.fill_(2.0)
+    found: list[tuple[torch.Tensor, torch.Tensor]] = []
+    decoder.replaced(node, [first, second], found)
+    assert found == []
+    decoder.replaced(node, [second, torch.full((2,), 3.0)], found)
+    for place, value in found:
+        place.copy_(value)
+    assert [tensor.tolist() for tensor in decoder.decode(node)] == [[2.0, 2.0], [3.0, 3.0]]
+
+
+def test_a_replacement_of_another_shape_is_left_alone() -> None:
+    slot = memoryview(bytearray(64))
+    found: list[tuple[torch.Tensor, torch.Tensor]] = []
+    Decoder(slot, {}).replaced({"t": ["float32", [2], None, 0, False]}, torch.zeros(3), found)
+    assert found == []

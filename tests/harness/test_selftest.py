@@ -1,0 +1,55 @@
+"""The host self-test: what it makes of rates, and one whole run for cpu4."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evaluator.harness import cli, selftest
+from problems.registry import load_target
+
+
+def test_rates_are_read_from_the_log_of_any_rank() -> None:
+    log = {"rank 1 stdout": "hello", "rank 0 stdout": 'x\nRATES {"copy_gbs": 4.0, "matrix_tflops": 2}\n'}
+    assert selftest.rates(log) == {"copy_gbs": 4.0, "matrix_tflops": 2.0}
+    assert selftest.rates({"rank 0 stdout": "nothing"}) is None
+
+
+@pytest.mark.parametrize(("copy", "matrix", "ok"), [(4052, 766, [True, True]), (1000, 766, [False, True])])
+def test_cards_are_held_against_their_peaks(copy: float, matrix: float, ok: list[bool]) -> None:
+    checks = selftest.rate_checks({"copy_gbs": copy, "matrix_tflops": matrix}, load_target("h200x1"))
+    assert [check.ok for check in checks] == ok
+
+
+def test_cpu_targets_have_no_peaks_to_miss() -> None:
+    checks = selftest.rate_checks({"copy_gbs": 0.5, "matrix_tflops": 0.001}, load_target("cpu4"))
+    assert all(check.ok for check in checks)
+
+
+def test_a_probe_that_said_nothing_fails() -> None:
+    assert [check.ok for check in selftest.rate_checks(None, load_target("cpu4"))] == [False]
+
+
+def test_cards_must_build_and_run_our_kernels() -> None:
+    on_card = selftest.known_kernels(load_target("h100x4"))
+    assert [path.name for _, _, path in on_card[1:]] == [
+        "allgather_vector_pull_cuda.py",
+        "allreduce_two_shot_cuda.py",
+    ]
+    assert len(selftest.known_kernels(load_target("cpu4"))) == 1
+
+
+@pytest.mark.serial
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_this_host_passes_for_cpu4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "found.json"
+    code = cli.main(["selftest", "--target", "cpu4", "--json", str(out)])
+    found = json.loads(out.read_text())
+    assert found["ok"] is (code == 0)
+    by_name = {check["name"]: check for check in found["checks"]}
+    assert by_name["4 ranks join over gloo"]["ok"], by_name
+    assert found["rates"]["copy_gbs"] > 0
+    assert "copy rate" in capsys.readouterr().out
