@@ -39,6 +39,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         self._children: list[demo.Child] = []
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        # A shell that starts us in the background has us ignore Ctrl-C; we want to hear it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             as_expected = self._run(options["port"], once=options["once"])
         except demo.DemoFailed as failure:
