@@ -41,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     table = commands.add_parser("table", help="print docs/problems.md")
     table.add_argument("--gate", type=Path, help="JSON of a gate run")
     table.add_argument("--scores", type=Path, help="JSON of a score-many run")
+    table.add_argument("--note", default="", help="a sentence on how the scores were taken")
     table.set_defaults(run=_table)
     score = commands.add_parser("score", help="score one file and print the verdict")
     score.add_argument("--problem", required=True, help="slug or number")
@@ -94,7 +95,7 @@ def _gate(args: argparse.Namespace) -> int:
 def _table(args: argparse.Namespace) -> int:
     from evaluator.harness.table import render
 
-    print(render(args.gate, args.scores), end="")
+    print(render(args.gate, args.scores, args.note), end="")
     return 0
 
 

@@ -44,7 +44,7 @@ def shares() -> dict[str, int]:
     return counts
 
 
-def render(gate_json: Path | None, scores_json: Path | None) -> str:
+def render(gate_json: Path | None, scores_json: Path | None, note: str = "") -> str:
     """The document as Markdown. Without a JSON file its columns say "–"."""
     gates = {row["slug"]: row for row in json.loads(gate_json.read_text())} if gate_json else {}
     rows = json.loads(scores_json.read_text()) if scores_json else []
@@ -70,6 +70,7 @@ def render(gate_json: Path | None, scores_json: Path | None) -> str:
         "(cpu4: tiny, nominal peaks). Reference time and reference-against-itself speedup with its 95 % "
         "interval: measured on cpu4 at tiny, quick protocol. The mutants named made the gate fail, as they "
         "must; a waiver says why one may pass.",
+        *(["", note] if note else []),
         "",
         "| # | slug | level | bound | "
         + " | ".join(f"T_roof {name}" for name in TARGETS)
