@@ -50,6 +50,7 @@ def target_fields(target: registry.Target) -> dict[str, Any]:
         "spec": {
             "device": target.device,
             "official": bool(data.get("official", False)),
+            "timed": target.timed,
             "note": data.get("note", ""),
             "arch": data.get("arch", ""),
             "threads_per_rank": target.threads_per_rank,

@@ -38,6 +38,9 @@ def body(
     }
 
 
+MISSING_KEY = "Send your key in the header 'Authorization: Token <key>'. Make one under API tokens."
+
+
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
     """Turn whatever a view raised into a problem; unknown exceptions are logged and become a 500."""
     headers: dict[str, str] = {}
@@ -46,6 +49,8 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
         if retry := exc.extra.get("retry_after"):
             headers["Retry-After"] = str(retry)
     elif isinstance(exc, exceptions.APIException):
+        if isinstance(exc, exceptions.NotAuthenticated):
+            exc.detail = exceptions.ErrorDetail(MISSING_KEY, "not_authenticated")
         problem = _rest(exc)
         if wait := getattr(exc, "wait", None):
             headers["Retry-After"] = str(int(wait) + 1)

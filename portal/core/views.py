@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.http import HttpRequest, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
 from rest_framework.generics import GenericAPIView
 from rest_framework.permissions import BasePermission, IsAuthenticatedOrReadOnly
 from rest_framework.request import Request
@@ -40,8 +41,9 @@ class NeedsUser(BasePermission):
         return bool(request.user and request.user.is_authenticated)
 
 
+@csrf_exempt
 def unknown_path(request: HttpRequest) -> JsonResponse:
-    """Answer for API paths that do not exist."""
-    return problem_json.response(
-        request, 404, "path.unknown", f"There is no {request.path[:200]}. The schema is at /api/schema/."
-    )
+    """Answer for API paths that do not exist; it changes nothing, so it needs no form token."""
+    slash = "" if request.path.endswith("/") else " Addresses of the API end with a slash."
+    text = f"There is no {request.path[:200]}.{slash} The schema is at /api/schema/."
+    return problem_json.response(request, 404, "path.unknown", text)

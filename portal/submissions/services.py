@@ -228,6 +228,12 @@ def _check_options(order: Order, problem: Problem, target: Target) -> None:
         raise InvalidInput(
             "mode.unknown", f"Unknown mode {order.mode[:40]!r}. Modes: {', '.join(Mode)}.", field="mode"
         )
+    if order.mode != Mode.CHECK and not target.spec.get("timed", True):
+        raise InvalidInput(
+            "mode.not_timed",
+            f"{target.slug} checks correctness only and measures no times: send mode=check.",
+            field="mode",
+        )
     sizes = list(problem.spec.get("sizes", {}))
     if order.size and order.size not in sizes:
         raise InvalidInput(

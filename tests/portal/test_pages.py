@@ -346,3 +346,14 @@ def test_a_second_measurement_hides_nothing_while_it_runs(client: Client) -> Non
     )
     assert "1.51×" in page_of(client, row)
     assert client.get(f"/api/v1/submissions/{row.pk}/result/").json()["timing"]["speedup"] == 1.51
+
+
+@pytest.mark.django_db
+def test_the_api_says_that_the_slash_or_the_key_is_missing() -> None:
+    client = Client(enforce_csrf_checks=True)
+    missing = client.post("/api/v1/submissions")
+    assert (missing.status_code, missing.json()["code"]) == (404, "path.unknown")
+    assert "end with a slash" in missing.json()["detail"]
+    nameless = client.post("/api/v1/submissions/")
+    assert nameless.status_code == 401
+    assert "Authorization: Token" in nameless.json()["detail"]

@@ -102,6 +102,14 @@ def test_what_is_wrong_leaves_nothing_behind(
     assert rings == []
 
 
+def test_a_target_without_times_takes_checks_only(world: Any, rings: list[str]) -> None:
+    factories.TargetFactory(slug="h200x1", spec={"timed": False})
+    with pytest.raises(InvalidInput) as caught:
+        services.submit(by=world, order=order(target="h200x1"))
+    assert (caught.value.code, caught.value.field) == ("mode.not_timed", "mode")
+    assert services.submit(by=world, order=order(target="h200x1", mode="check")).submission.mode == "check"
+
+
 def test_somebody_elses_run_and_parent_are_unknown(world: Any, rings: list[str]) -> None:
     other = factories.UserFactory()
     hidden = factories.submission(other, results_public=False)
