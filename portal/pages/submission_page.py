@@ -103,6 +103,8 @@ def _headline(submission: Submission, result: dict[str, Any] | None) -> str:
     timing = (result or {}).get("timing") or {}
     speedup = timing.get("speedup")
     if submission.verdict == "correct" and speedup:
+        if "below_resolution" in ((result or {}).get("flags") or []):
+            return "Correct; the call is too short to tell its time from the reference's"
         low, high = timing.get("speedup_low") or speedup, timing.get("speedup_high") or speedup
         if low <= 1 <= high:
             return f"Correct, as fast as the reference ({speedup:.2f}×)"

@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from evaluator.models import Attempt
-from portal.pages import documents, figures
+from portal.pages import documents, figures, submission_page
 from portal.pages.words import HEADLINES, TONES
 from portal.submissions.models import Submission
 from portal.submissions.states import State, Verdict
@@ -357,3 +357,10 @@ def test_the_api_says_that_the_slash_or_the_key_is_missing() -> None:
     nameless = client.post("/api/v1/submissions/")
     assert nameless.status_code == 401
     assert "Authorization: Token" in nameless.json()["detail"]
+
+
+def test_a_tie_by_resolution_is_not_headlined_as_faster() -> None:
+    timing = {"speedup": 2.09, "speedup_low": 1.35, "speedup_high": 2.82}
+    row = Submission(verdict="correct", state="done")
+    assert "faster" in submission_page._headline(row, {"timing": timing, "flags": []})
+    assert "faster" not in submission_page._headline(row, {"timing": timing, "flags": ["below_resolution"]})
