@@ -67,7 +67,8 @@ def test_a_new_best_waits_for_a_second_measurement_that_agrees() -> None:
     assert Score.objects.exclude(pk=score.pk).get().speedup == 2.1
     row.refresh_from_db()
     assert (row.state, row.verdict) == ("done", "correct")
-    assert list(row.attempts.values_list("number", "rescore__kind")) == [(1, None), (2, "confirm")]
+    numbered = row.attempts.order_by("number").values_list("number", "rescore__kind")
+    assert list(numbered) == [(1, None), (2, "confirm")]
     told = set(AuditEvent.objects.filter(action__startswith="score.").values_list("action", flat=True))
     assert told == {"score.provisional", "score.confirmed"}
 
