@@ -24,6 +24,10 @@ ORDER = (TMA, NVLS, SM, COPY_ENGINE, NCCL)
 
 _FUNCTION = re.compile(r"^\s*Function\s*:\s*(\S+)", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)")
+_WAIT_PTX = re.compile(r"\bld\.(?:acquire|relaxed)\.sys\b[\w.]*|\bld\.volatile\b[\w.]*")
+_MOVE_PTX = re.compile(
+    r"\b(?:ld|st)\.(?:global\.)?(?:nc\.)?(?:L1::\w+\.)?(?:v[248]\.)?[bfsu](?:8|16|32|64|128)\b"
+)
 _OPCODE = re.compile(
     r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9]*(?:\.[A-Za-z0-9_]+)*)", re.MULTILINE
 )
@@ -108,7 +112,15 @@ def from_ptx(text: str) -> list[Evidence]:
             Evidence(NVLS, True, name, word)
             for word in sorted({found[0] for found in _NVLS_PTX.finditer(body)})
         ]
+        if _WAIT_PTX.search(body) and (move := _MOVE_PTX.search(body)):
+            why = f"{move[0]} beside system-scope loads: flags of peers are waited for"
+            evidence.append(Evidence(SM, False, name, why))
     return evidence
+
+
+def kernels_of(*, sass: str = "", ptx: str = "") -> set[str]:
+    """Symbols of the kernels in a disassembly or in PTX."""
+    return {name for text, heads in ((sass, _FUNCTION), (ptx, _ENTRY)) for name, _ in _parts(text, heads)}
 
 
 def from_imports(text: str) -> list[Evidence]:
@@ -166,7 +178,7 @@ def classify(
 ) -> Diagnosis:
     """All evidence joined. With a trace, host calls that were only possible count where the trace shows them."""
     evidence = [*from_sass(sass), *from_ptx(ptx), *from_imports(imports)]
-    ran = None if trace is None else from_trace(trace, [name for name, _ in _parts(sass, _FUNCTION)])
+    ran = None if trace is None else from_trace(trace, kernels_of(sass=sass, ptx=ptx))
     joined: dict[str, Mechanism] = {m.name: m for m in ran.mechanisms} if ran else {}
     for item in evidence:
         if ran is not None and item.mechanism in (COPY_ENGINE, NCCL) and item.mechanism not in joined:

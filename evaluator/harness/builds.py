@@ -17,13 +17,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from evaluator.diagnose.native_facts import NativeFacts
 from evaluator.harness.errors import Stopped
 from evaluator.harness.rank.extensions import unit_hash
 from evaluator.harness.sandbox import Sandbox, SandboxSpec, python_inside
@@ -33,6 +34,11 @@ from problems.registry import Target
 MAX_LIBRARY = 64 << 20
 MAX_CACHE = 2 << 30
 MAX_UNITS = 8
+BUILD_PATH = ("/usr/local/cuda/bin", "/usr/bin", "/bin")
+HEADERS = (3, 1, 0)
+"""Lines that `load_inline` puts above a source: three for CUDA, one for C++, none when asked."""
+FACTS_REVISION = 1
+"""Raised when what is read off a build changes, since it is kept beside the library."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _FLAG = re.compile(
     r"-O[0-3sg]|-Ofast|-std=[a-z+0-9]+|-[DU][A-Za-z_]\w*(=[\w.\"'+-]*)?|-W[\w=+-]*|-w|-g|-G|-lineinfo|"
@@ -58,14 +64,34 @@ class Built:
     seconds: float = 0.0
     cached: bool = True
     units: list[dict[str, Any]] = field(default_factory=list)
+    facts: list[NativeFacts] = field(default_factory=list)
+
+
+def toolchain(arch: str) -> str:
+    """Versions that a library depends on, and the architecture: torch, the C++ compiler, nvcc."""
+    versions = [_version(_program(name)) for name in ("c++", "nvcc")]
+    return json.dumps([torch.__version__, *versions, arch, FACTS_REVISION])
+
+
+def _program(name: str) -> str | None:
+    """The compiler that a build in the sandbox finds."""
+    return shutil.which(name, path=os.pathsep.join(BUILD_PATH))
+
+
+def _version(program: str | None) -> list[str]:
+    if program is None:
+        return []
+    real = Path(program).resolve()
+    stamp = real.stat()
+    return _told_version(program, str(real), stamp.st_mtime_ns, stamp.st_size)
 
 
 @cache
-def toolchain(arch: str) -> str:
-    """Versions that a library depends on, and the architecture."""
-    compiler = subprocess.run(["/usr/bin/c++", "--version"], capture_output=True, text=True, check=False)
-    first = compiler.stdout.splitlines()[:1]
-    return json.dumps([torch.__version__, first, arch])
+def _told_version(program: str, real: str, changed_ns: int, size: int) -> list[str]:
+    """The lines in which a compiler names its version; asked again once its file is another."""
+    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    lines = [line.strip() for line in told.stdout.splitlines() if re.search(r"\d+\.\d+", line)]
+    return lines[:3]
 
 
 def check_unit(unit: Any) -> dict[str, Any]:
@@ -99,27 +125,34 @@ class BuildCache:
         default = Path(__file__).parents[2] / "var" / "build-cache"
         self.folder = folder or (Path(chosen) if chosen else default)
 
-    def get(self, key: str) -> Path | None:
+    def get(self, key: str) -> tuple[Path, NativeFacts] | None:
+        """The library and what was read off its build; None unless both are there."""
         path = self.folder / key
-        if not path.exists():
+        try:
+            facts = NativeFacts.read(json.loads(path.with_suffix(".json").read_text()))
+            os.utime(path)
+        except (OSError, ValueError, RecursionError):
             return None
-        os.utime(path)
-        return path
+        return path, facts
 
-    def put(self, key: str, library: bytes) -> Path:
-        """Store atomically and drop the least recently used beyond the cap."""
+    def put(self, key: str, library: bytes, facts: NativeFacts) -> Path:
+        """Store atomically, the library last, and drop the least recently used beyond the cap."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=self.folder, prefix=".new-", delete=False) as stream:
-            stream.write(library)
         path = self.folder / key
-        Path(stream.name).chmod(0o644)
-        Path(stream.name).replace(path)
+        self._store(path.with_suffix(".json"), json.dumps(asdict(facts)).encode())
+        self._store(path, library)
         self._prune()
         return path
 
+    def _store(self, path: Path, content: bytes) -> None:
+        with tempfile.NamedTemporaryFile(dir=self.folder, prefix=".new-", delete=False) as stream:
+            stream.write(content)
+        Path(stream.name).chmod(0o644)
+        Path(stream.name).replace(path)
+
     def _prune(self) -> None:
         kept = sorted(
-            (p for p in self.folder.iterdir() if not p.name.startswith(".")),
+            (p for p in self.folder.iterdir() if not p.name.startswith(".") and not p.suffix),
             key=lambda p: p.stat().st_mtime,
             reverse=True,
         )
@@ -128,6 +161,7 @@ class BuildCache:
             total += path.stat().st_size
             if total > MAX_CACHE:
                 path.unlink(missing_ok=True)
+                path.with_suffix(".json").unlink(missing_ok=True)
 
 
 class Builder:
@@ -150,18 +184,24 @@ class Builder:
                 (inner + toolchain(str(self.target.data.get("arch", "")))).encode()
             ).hexdigest()
             began = time.perf_counter()
-            path = self.cache.get(key)
-            hit = path is not None
-            if path is None:
-                path = self.cache.put(key, self._compile(unit, limit_s, should_stop))
+            kept = self.cache.get(key)
+            if kept is None:
+                library, facts = self._compile(unit, limit_s, should_stop)
+                path = self.cache.put(key, library, facts)
+            else:
+                path, facts = kept
             took = time.perf_counter() - began
             report.seconds += took
-            report.cached &= hit
-            report.units.append({"name": unit["name"], "key": key[:16], "cached": hit, "seconds": took})
+            report.cached &= kept is not None
+            row = {"name": unit["name"], "key": key[:16], "cached": kept is not None, "seconds": took}
+            report.units.append(row | facts.shown())
+            report.facts.append(facts)
             libraries[f"ext/{inner}/{unit['name']}.so"] = path
         return libraries, report
 
-    def _compile(self, unit: dict[str, Any], limit_s: float, should_stop: Callable[[], bool] | None) -> bytes:
+    def _compile(
+        self, unit: dict[str, Any], limit_s: float, should_stop: Callable[[], bool] | None
+    ) -> tuple[bytes, NativeFacts]:
         read_end, write_end = os.pipe()
         binds: dict[str | Path, str] = {}
         env = base_env(self.target, str(Path(python_inside()).parent.parent))
@@ -218,7 +258,7 @@ def _read_all(descriptor: int, limit_s: float, should_stop: Callable[[], bool] |
             raise BuildFailed("size", f"the library is larger than {MAX_LIBRARY >> 20} MiB")
 
 
-def _library(data: bytes, out_of_memory: bool) -> bytes:
+def _library(data: bytes, out_of_memory: bool) -> tuple[bytes, NativeFacts]:
     head, _, library = data.partition(b"\n")
     if not head:
         if out_of_memory:
@@ -233,13 +273,14 @@ def _library(data: bytes, out_of_memory: bool) -> bytes:
         raise BuildFailed("crashed", "the compiler ended with words that no build ends with")
     if not state.get("ok"):
         raise BuildFailed("compiler", "the extension did not build", str(state.get("message", "")))
-    return library
+    return library, NativeFacts.read(state.get("facts"))
 
 
 def source_line(log: str, source: str) -> tuple[str, int | None]:
     """The compiler's first error and the line of the author's file that it speaks of, if found.
 
-    The compiler quotes the offending source line below its error; that text is looked up in the file.
+    The compiler quotes the offending source line below its error; that text is looked up in the file. Where it
+    stands there more than once, the compiler's own line number decides.
     """
     lines = log.splitlines()
     for index, line in enumerate(lines):
@@ -250,10 +291,25 @@ def source_line(log: str, source: str) -> tuple[str, int | None]:
         for quoted in lines[index + 1 : index + 4]:
             match = re.match(r"\s*\d+ \| (.*)", quoted)
             snippet = (match.group(1) if match else quoted).strip()
-            if len(snippet) < 4:
-                continue
-            for number, own in enumerate(source.splitlines(), 1):
-                if snippet in own:
-                    return text, number
+            own = source.splitlines()
+            found = [n for n, row in enumerate(own, 1) if len(snippet) >= 4 and snippet in row]
+            if found:
+                return text, _nearest(found, own, message)
         return message, None
     return "", None
+
+
+def _nearest(found: list[int], own: list[str], message: str) -> int:
+    """Of several lines of the file the one that fits `name(LINE): error` or `name:LINE: error`.
+
+    The compiled text is a string of the file that begins at a line with quotes, below torch's includes.
+    """
+    told = re.match(r"[^():]+[(:](\d{1,7})", message)
+    if told is None:
+        return found[0]
+    for above in HEADERS:
+        for number in found:
+            start = number - (int(told[1]) - above) + 1
+            if 1 <= start <= len(own) and re.search(r"\"{3}|\'{3}", own[start - 1]):
+                return number
+    return found[0]

@@ -101,9 +101,17 @@ def from_build(failure: BuildFailed, source: str) -> Verdict:
         text = f"The build was ended: {failure}"
     if line:
         text += f" (line {line} of your file)"
-    return Verdict(
-        "build_error", f"build_error.{failure.code}", text + ".", None, line, clean_text(failure.log.encode())
-    )
+    log = clean_text(_first_error_on_top(failure.log).encode())
+    return Verdict("build_error", f"build_error.{failure.code}", text + ".", None, line, log)
+
+
+def _first_error_on_top(log: str) -> str:
+    """The log below its first error and what the compiler quotes there: commands are long, errors are not."""
+    lines = log.splitlines()
+    for index, line in enumerate(lines):
+        if re.search(r"\b(?:fatal )?error\b ?:", line) and "Error building" not in line:
+            return "\n".join([*lines[index : index + 3], "", "The whole log:", "", *lines])
+    return log
 
 
 def from_failure(failure: JobFailed) -> Verdict:

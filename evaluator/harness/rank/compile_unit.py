@@ -1,26 +1,52 @@
 """Compile one recorded unit in a sandbox of its own: the author's C++ or CUDA, none of their Python.
 
 Usage: python -I compile_unit.py FD, with the unit in /job/unit.json. FD gets one line of JSON
-({"ok", "message"}) and, when it worked, the library's bytes.
+({"ok", "message", "facts"}) and, when it worked, the library's bytes. `facts` is what can be read off the build
+(`native_facts.py`): it explains a result and decides nothing.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from typing import Any
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import native_facts
+
 FOLDER = "/tmp/build"  # noqa: S108 (the sandbox's own tmpfs)
+LOG = "/tmp/build.log"  # noqa: S108
+MAX_LOG = 4 << 20
+
+
+def _without_cuda(cpp_extension: Any) -> None:
+    """Let a torch without CUDA compile for cards too: a build needs the compiler, not the driver."""
+    nvcc = shutil.which("nvcc")
+    if cpp_extension.CUDA_HOME is not None or nvcc is None:
+        return
+    cpp_extension.CUDA_HOME = os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))
+    linked = cpp_extension._prepare_ldflags
+
+    def prepare(*args: Any, **kwargs: Any) -> list[str]:
+        missing = ("-lc10_cuda", "-ltorch_cuda")
+        return [flag for flag in linked(*args, **kwargs) if flag not in missing]
+
+    cpp_extension._prepare_ldflags = prepare
 
 
 def _build(unit: dict[str, Any]) -> None:
     from torch.utils import cpp_extension
 
+    _without_cuda(cpp_extension)
     # The library is only made here; the ranks load it.
     cpp_extension._import_module_from_library = lambda *args, **kwargs: None
     options = {key: unit[key] or None for key in ("extra_cflags", "extra_cuda_cflags", "extra_ldflags")}
     options["extra_include_paths"] = unit["extra_include_paths"] or None
+    options["extra_cuda_cflags"] = [*unit["extra_cuda_cflags"], *native_facts.NVCC_FLAGS]
+    options["verbose"] = True  # the assembler's report of registers and spills is in what it prints
+    os.makedirs(native_facts.KEPT)
     for key in ("with_cuda", "no_implicit_headers", "with_pytorch_error_handling"):
         if key in unit:
             options[key] = unit[key]
@@ -52,12 +78,19 @@ def main() -> None:
     with open("/job/unit.json", encoding="utf-8") as stream:
         unit = json.load(stream)
     library = os.path.join(FOLDER, unit["name"] + ".so")
+    log = os.open(LOG, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(log, 1)
     try:
         _build(unit)
         ok, message = os.path.exists(library), "the compiler left no library"
     except BaseException as error:  # noqa: BLE001 (the message is what we want)
         ok, message = False, str(error)
-    out.write(json.dumps({"ok": ok, "message": "" if ok else message[-60000:]}).encode() + b"\n")
+    sys.stdout.flush()
+    with open(LOG, encoding="utf-8", errors="replace") as stream:
+        printed = stream.read(MAX_LOG)
+    facts = native_facts.read(library, printed) if ok else {}
+    said = {"ok": ok, "message": "" if ok else f"{message}\n{printed}"[-60000:], "facts": facts}
+    out.write(json.dumps(said).encode() + b"\n")
     if ok:
         with open(library, "rb") as stream:
             out.write(stream.read())

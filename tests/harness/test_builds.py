@@ -1,0 +1,155 @@
+"""Builds: what a cached library depends on, what is read off a build, and the compiler's first error."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluator.diagnose.mechanisms import NVLS, SM, TMA, classify, kernels_of
+from evaluator.diagnose.native_facts import NativeFacts
+from evaluator.harness import builds, verdict
+from evaluator.harness.builds import BUILD_PATH, Builder, BuildFailed, source_line
+from problems.registry import load_target
+
+NATIVE = Path(__file__).parents[1] / "diagnose" / "native"
+RECORDED = NATIVE / "kernels.json"
+NVCC = shutil.which("nvcc", path=":".join(BUILD_PATH))
+
+
+def unit(source: str) -> dict[str, Any]:
+    lists = ("functions", "extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
+    empty: dict[str, Any] = {key: [] for key in lists}
+    return {"form": "files", "name": "kernels", "sources": {"kernels.cu": source}, **empty} | {
+        "extra_cuda_cflags": ["-O3"], "is_python_module": False, "with_cuda": True,
+    }  # fmt: skip
+
+
+def compiled(source: str, folder: Path) -> NativeFacts:
+    """One build by the nvcc of this machine, in its sandbox."""
+    _, built = Builder(load_target("h200x1"), folder).build([unit(source)], 100.0)
+    return built.facts[0]
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> NativeFacts:
+    """Of `kernels.cu`: built here and now where nvcc is, else as recorded from nvcc 13.0."""
+    if NVCC is None:
+        return NativeFacts.read(json.loads(RECORDED.read_text()))
+    return compiled((NATIVE / "kernels.cu").read_text(), tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def error_log(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What a misspelt name in `kernels.cu` makes the compiler say."""
+    if NVCC is None:
+        return (NATIVE / "kernels_error.log").read_text()
+    wrong = (NATIVE / "kernels.cu").read_text().replace("unsigned seen;", "unsigned seem;")
+    with pytest.raises(BuildFailed) as refused:
+        compiled(wrong, tmp_path_factory.mktemp("cache"))
+    return refused.value.log
+
+
+@pytest.mark.serial
+def test_registers_and_spills_of_every_kernel(facts: NativeFacts) -> None:
+    kernels = facts.kernels()
+
+    assert len(kernels) == 5
+    assert "spilling" in kernels[0]["kernel"]
+    assert kernels[0]["spill_load_bytes"] > 1000
+    assert kernels[0]["registers"] <= 64
+    assert [row["spill_load_bytes"] for row in kernels[1:]] == [0] * 4
+    bulk = next(row for row in kernels if "bulk" in row["kernel"])
+    assert bulk["shared_bytes"] >= 1024
+    assert {row["arch"] for row in kernels} == {"sm_90a"}
+
+
+@pytest.mark.serial
+def test_mechanisms_show_in_what_was_built(facts: NativeFacts) -> None:
+    names = kernels_of(ptx=facts.ptx)
+    found = {m.name: m for m in classify(sass=facts.sass, ptx=facts.ptx, imports=facts.imports).mechanisms}
+
+    assert set(found) == {TMA, NVLS, SM}
+    assert [(name, m.certain) for name, m in found.items()] == [(TMA, True), (NVLS, True), (SM, False)]
+    assert {e.where for e in found[SM].evidence} == {next(k for k in names if "pull" in k)}
+
+
+@pytest.mark.serial
+def test_hashes_are_kept_with_the_result(facts: NativeFacts) -> None:
+    shown = facts.shown()
+
+    assert len(shown["ptx_sha256"]) == len(shown["cubin_sha256"]) == 64
+    json.dumps(shown)
+
+
+@pytest.mark.serial
+def test_the_first_error_of_nvcc_names_the_authors_line(error_log: str) -> None:
+    author = 'import torch\n\nCUDA = r"""\n' + (NATIVE / "kernels.cu").read_text() + '"""\n'
+    author = author.replace("unsigned seen;", "unsigned seem;")
+
+    found = verdict.from_build(BuildFailed("compiler", "it did not build", error_log), author)
+
+    assert found.code == "build_error.compiler"
+    assert 'identifier "seen" is undefined' in found.message
+    assert found.first_line is not None
+    assert "ld.acquire.sys" in author.splitlines()[found.first_line - 1]
+    assert 'identifier "seen" is undefined' in found.log.splitlines()[0]
+
+
+def test_a_line_that_stands_twice_is_told_apart_by_the_compilers_number() -> None:
+    author = 'A = r"""\nint a;\nx = y;\n"""\nB = r"""\nint b;\nint c;\nx = y;\n"""\n'
+    log = 'cuda.cu(7): error: identifier "x" is undefined\n  x = y;\n  ^\n'
+
+    assert source_line(log, author) == ('identifier "x" is undefined', 8)
+    assert source_line(log.replace("(7)", "(6)"), author)[1] == 3
+
+
+def test_an_error_in_another_file_keeps_its_name_and_line() -> None:
+    message, line = source_line('/job/k.cu(5): error: expected a ";"\n  int a\n', "import torch\n")
+
+    assert (message, line) == ('k.cu(5): error: expected a ";"', None)
+
+
+@pytest.fixture
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Puts an nvcc that names the given release in front of all others."""
+    monkeypatch.setattr(builds, "BUILD_PATH", (str(tmp_path), *BUILD_PATH))
+
+    def install(release: str) -> None:
+        path = tmp_path / "nvcc"
+        path.write_text(f"#!/bin/sh\necho 'Cuda compilation tools, release {release}'\n")
+        path.chmod(0o755)
+
+    return install
+
+
+def test_another_nvcc_is_another_toolchain(compiler: Callable[[str], None]) -> None:
+    compiler("13.0, V13.0.88")
+    first = builds.toolchain("90a")
+    compiler("13.1, V13.1.101")
+    second = builds.toolchain("90a")
+
+    assert "V13.0.88" in first
+    assert "V13.1.101" in second
+    assert builds.toolchain("100a") != second
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [None, 7, [], {"ptx": 5}, {"resources": "x" * (1 << 20)}, {"ptx_sha256": "<script>"}, {"other": "a"}],
+)
+def test_facts_that_can_be_none_are_dropped(claim: Any) -> None:
+    assert NativeFacts.read(claim) == NativeFacts()
+
+
+def test_a_library_without_its_facts_is_built_again(tmp_path: Path) -> None:
+    cache = builds.BuildCache(tmp_path)
+    path = cache.put("abc", b"library", NativeFacts(ptx=".entry k"))
+
+    assert cache.get("abc") == (path, NativeFacts(ptx=".entry k"))
+    (tmp_path / "abc.json").unlink()
+    assert cache.get("abc") is None
