@@ -125,6 +125,24 @@ class Attempt(models.Model):
         return f"attempt {self.number} at {self.submission_id}"
 
 
+class Artifact(models.Model):
+    """A file that belongs to an attempt's result: a profile's trace and the timeline that the page draws."""
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="artifacts")
+    name = models.CharField(max_length=40)
+    file = models.FileField(max_length=200)
+    bytes = models.PositiveIntegerField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["attempt", "name"], name="evaluator_artifact_named_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} of attempt {self.attempt_id}"
+
+
 class Rescore(models.Model):
     """An order to judge a finished submission once more, after everything that waits for a first verdict.
 

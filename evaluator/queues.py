@@ -13,7 +13,7 @@ MAX_COUNTED_FAULTS = 3
 MAX_FAULTS_ANYWHERE = 6
 """Given up at this count even when every fault came from one of several hosts."""
 
-PROTOCOLS = {"check": "check", "quick": "quick", "score": "paper", "profile": "quick"}
+PROTOCOLS = {"check": "check", "quick": "quick", "score": "paper", "profile": "profile"}
 """Submission mode to the protocol that the judge is asked for."""
 
 

@@ -10,7 +10,21 @@ MAX_STRING = 16 * 1024
 MAX_ITEMS = 2000
 
 # Parts of a cell that the submission page shows once, for the cell that decided; boards need none of them.
-_ONCE = frozenset({"log", "trials", "ranks", "stacks", "findings", "environment", "cells"})
+_ONCE = frozenset(
+    {
+        "log",
+        "trials",
+        "ranks",
+        "stacks",
+        "findings",
+        "environment",
+        "cells",
+        "kernels",
+        "mechanism_evidence",
+        "look_notes",
+        "movement",
+    }
+)
 
 
 def combine(cells: list[dict[str, Any]]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from portal.submissions.models import Submission
 log = logging.getLogger(__name__)
 
 StageCall = Callable[[str, dict[str, Any]], None]
+ArtifactCall = Callable[[str, bytes], None]
 
 
 class Judge(Protocol):
@@ -34,6 +35,7 @@ class Judge(Protocol):
         size: str,
         protocol: str,
         on_stage: StageCall | None = None,
+        on_artifact: ArtifactCall | None = None,
         should_stop: Callable[[], bool] | None = None,
         noise_floor: float = ...,
     ) -> dict[str, Any]: ...
@@ -89,6 +91,11 @@ def _judge_cells(judge: Judge, lease: Lease, watch: Watch) -> list[dict[str, Any
     submission = lease.submission
     stages = _StageRecorder(lease)
     cells: list[dict[str, Any]] = []
+
+    def keep(name: str, content: bytes) -> None:
+        if not services.keep_artifact(token=lease.token, name=name, content=content):
+            log.warning("%s of %s was not kept", name, submission.pk)
+
     floor = selectors.noise_floor(problem_id=submission.problem_id, host_id=lease.host_id)
     with tempfile.TemporaryDirectory(prefix="pkb-source-") as folder:
         path = fetch_source(submission, Path(folder))
@@ -100,6 +107,7 @@ def _judge_cells(judge: Judge, lease: Lease, watch: Watch) -> list[dict[str, Any
                 size=size,
                 protocol=PROTOCOLS[submission.mode],
                 on_stage=stages,
+                on_artifact=keep,
                 should_stop=watch.should_stop,
                 noise_floor=floor,
             )

@@ -10,7 +10,7 @@ from django.db.models import Count, Min, QuerySet
 from django.utils import timezone
 
 from evaluator import noise
-from evaluator.models import Attempt, Baseline, Host, Rescore
+from evaluator.models import Artifact, Attempt, Baseline, Host, Rescore
 from evaluator.queues import rhythm
 from portal.submissions.models import Submission
 from portal.submissions.states import State
@@ -130,6 +130,12 @@ def result_attempt(submission_id: UUID) -> Attempt | None:
     scored = Attempt.objects.filter(submission_id=submission_id, exit_reason=Attempt.Exit.SCORED)
     verdicts = scored.exclude(rescore__kind=Rescore.Kind.CONFIRM)
     return verdicts.select_related("host").order_by("-number").first()
+
+
+def artifact(submission_id: UUID, name: str) -> Artifact | None:
+    """A file kept beside the result that stands for a submission."""
+    attempt = result_attempt(submission_id)
+    return None if attempt is None else Artifact.objects.filter(attempt=attempt, name=name).first()
 
 
 def last_attempt(submission_id: UUID) -> Attempt | None:

@@ -41,6 +41,11 @@ v1 = [
         name="submission_source",
     ),
     path(
+        "submissions/<uuid:submission_id>/trace/",
+        submission_api.SubmissionTrace.as_view(),
+        name="submission_trace",
+    ),
+    path(
         "submissions/<uuid:submission_id>/withdraw/",
         standing_api.SubmissionWithdraw.as_view(),
         name="submission_withdraw",

@@ -1,6 +1,7 @@
 """Rows for tests. What a test is about it passes itself; the rest is filled in here."""
 
 import hashlib
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ import factory
 from django.core.files.base import ContentFile
 from django.utils import timezone
 
-from evaluator.models import Attempt, Host
+from evaluator.models import Artifact, Attempt, Host
 from portal.accounts.models import User
 from portal.accounts.services import create_token
 from portal.submissions.models import Entrant, ModelRun, Submission
@@ -178,6 +179,27 @@ def judged(author: User | None = None, verdict: str = "correct", **fields: Any) 
         log="── rank 0 ──\nhello from the secret log\n",
         harness_version="1",
     )
+    return row
+
+
+def profiled(author: User | None = None, **fields: Any) -> Submission:
+    """Return a submission in mode profile that is done, with its trace and timeline."""
+    row = judged(author, mode="profile", result={"protocol": "profile"} | fields.pop("result", {}), **fields)
+    attempt = row.attempts.get()
+    bars = [
+        [rank, *bar]
+        for rank in range(2)
+        for bar in (["call", "phase", 0.0, 90.0, "call"], ["host", "operator", 5.0, 40.0, "aten::mm"])
+    ]
+    drawn = {
+        "call_us": 90.0,
+        "kinds": {"phase": "call", "operator": "operators"},
+        "bars": bars,
+        "left_out": 3,
+    }
+    for name, content in (("trace.json.gz", b"a trace"), ("timeline.json", json.dumps(drawn).encode())):
+        kept = Artifact(attempt=attempt, name=name, bytes=len(content), created_at=timezone.now())
+        kept.file.save(f"artifacts/{row.pk}/{name}", ContentFile(content))
     return row
 
 

@@ -14,11 +14,11 @@ from typing import Any
 
 TMA, NVLS, SM, COPY_ENGINE, NCCL = "tma", "nvls", "sm_load_store", "copy_engine", "nccl"
 TITLES = {
-    TMA: "TMA bulk copies",
+    TMA: "TMA",
     NVLS: "NVLS multimem",
-    SM: "SM loads and stores on peer pointers",
+    SM: "SM load/store",
     COPY_ENGINE: "copy engine",
-    NCCL: "NCCL kernels",
+    NCCL: "NCCL",
 }
 ORDER = (TMA, NVLS, SM, COPY_ENGINE, NCCL)
 
@@ -73,6 +73,8 @@ class Diagnosis:
 
     mechanisms: list[Mechanism]
     own_share: float | None = None
+    kernels: dict[str, float] = field(default_factory=dict)
+    """The share of each of the submission's own kernels, by plain name."""
 
 
 def _parts(text: str, heads: re.Pattern[str]) -> Iterator[tuple[str, str]]:
@@ -149,6 +151,7 @@ def from_trace(events: Iterable[Mapping[str, Any]], own: Iterable[str] = ()) -> 
     """What a Chrome trace shows ran on the device. `own` are symbols of the kernels that the submission built."""
     names = {identifier(symbol) for symbol in own}
     spent: dict[str, float] = {}
+    kernels: dict[str, float] = {}
     total = mine = 0.0
     for event in events:
         kind, name, dur = event.get("cat"), str(event.get("name", "")), event.get("dur")
@@ -161,12 +164,14 @@ def from_trace(events: Iterable[Mapping[str, Any]], own: Iterable[str] = ()) -> 
             spent[COPY_ENGINE] = spent.get(COPY_ENGINE, 0.0) + dur
         elif kind == "kernel" and identifier(name) in names:
             mine += dur
+            kernels[identifier(name)] = kernels.get(identifier(name), 0.0) + dur
     found = [
         Mechanism(name, True, spent[name] / total, [Evidence(name, True, "trace", f"{spent[name]:.1f} us")])
         for name in ORDER
         if spent.get(name)
     ]
-    return Diagnosis(found, mine / total if total else None)
+    shares = {name: spent / total for name, spent in kernels.items()} if total else {}
+    return Diagnosis(found, mine / total if total else None, shares)
 
 
 def classify(
@@ -186,5 +191,10 @@ def classify(
         mechanism = joined.setdefault(item.mechanism, Mechanism(item.mechanism, False))
         mechanism.certain |= item.certain
         mechanism.evidence.append(item)
+    for mechanism in joined.values():
+        if ran is not None and mechanism.share is None:
+            # A kernel may move data in more than one way; its time then counts for each.
+            where = {identifier(item.where) for item in mechanism.evidence}
+            mechanism.share = sum(share for name, share in ran.kernels.items() if name in where)
     ordered = [joined[name] for name in ORDER if name in joined]
-    return Diagnosis(ordered, ran.own_share if ran else None)
+    return Diagnosis(ordered, ran.own_share if ran else None, ran.kernels if ran else {})

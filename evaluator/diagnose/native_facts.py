@@ -54,16 +54,10 @@ class NativeFacts:
         rows.sort(key=lambda row: (-row.get("spill_load_bytes", 0), row["kernel"]))
         return rows[:MAX_KERNELS]
 
-    def shown(self) -> dict[str, Any]:
-        """What the result keeps of it."""
-        found: dict[str, Any] = {}
-        if kernels := self.kernels():
-            found["kernels"] = kernels
-        if self.ptx_sha256:
-            found["ptx_sha256"] = self.ptx_sha256
-        if self.cubin_sha256:
-            found["cubin_sha256"] = self.cubin_sha256
-        return found
+    def hashes(self) -> dict[str, str]:
+        """Hashes of PTX and machine code, where there are any."""
+        both = {"ptx_sha256": self.ptx_sha256, "cubin_sha256": self.cubin_sha256}
+        return {name: value for name, value in both.items() if value}
 
 
 def _hash(text: str) -> str:

@@ -194,7 +194,7 @@ class Builder:
             report.seconds += took
             report.cached &= kept is not None
             row = {"name": unit["name"], "key": key[:16], "cached": kept is not None, "seconds": took}
-            report.units.append(row | facts.shown())
+            report.units.append(row | facts.hashes())
             report.facts.append(facts)
             libraries[f"ext/{inner}/{unit['name']}.so"] = path
         return libraries, report

@@ -48,7 +48,10 @@ def _parser() -> argparse.ArgumentParser:
     score.add_argument("--solution", required=True, type=Path, help="a .py, or a .zip with solution.py")
     score.add_argument("--target", default="cpu4")
     score.add_argument("--size", help="default: the first size the target ranks")
-    score.add_argument("--protocol", choices=("check", "quick", "paper"), default="quick")
+    score.add_argument("--protocol", choices=("check", "quick", "paper", "profile"), default="quick")
+    score.add_argument(
+        "--trace", type=Path, metavar="OUT", help="with --protocol profile: write the trace there (.json.gz)"
+    )
     score.add_argument("--json", type=Path, metavar="OUT", help="write the whole result there")
     score.add_argument("--seed", type=int, help="replay the values of an earlier run")
     score.add_argument("--quiet", action="store_true", help="do not print the stages")
@@ -121,9 +124,14 @@ def _gate_one(problem: Problem, pool: trustedranks.TrustedRanks, args: argparse.
 
 def _score(args: argparse.Namespace) -> int:
     from evaluator.harness.judge import Judge
+    from evaluator.harness.looking import TRACE
 
     def say(stage: str, detail: dict[str, object]) -> None:
         print(f"… {stage} {' '.join(f'{k}={v}' for k, v in detail.items())}".rstrip(), file=sys.stderr)
+
+    def keep(name: str, content: bytes) -> None:
+        if args.trace and name == TRACE:
+            args.trace.write_bytes(content)
 
     try:
         with Judge(args.target) as judge:
@@ -133,6 +141,7 @@ def _score(args: argparse.Namespace) -> int:
                 size=args.size,
                 protocol=args.protocol,
                 on_stage=None if args.quiet else say,
+                on_artifact=keep,
                 seed=args.seed,
             )
     except (JudgeFault, SandboxError) as error:
@@ -193,6 +202,11 @@ def _print_result(found: dict[str, Any]) -> None:
             f"speedup {timing['speedup']:.3f} (95 % interval {timing['speedup_low']:.3f} to "
             f"{timing['speedup_high']:.3f}); {timing['solution_ms']:.3f} ms against "
             f"{timing['reference_ms']:.3f} ms; {timing['calls']} timed calls a side"
+        )
+    for row in found["findings"]:
+        line = f"line {row['line']}: " if row["line"] else ""
+        print(
+            f"{row['title']}, {row['cost_us']:.0f} us ({row['share']:.0%} of the call). {line}{row['sentence']}"
         )
     for row in found["stacks"]:
         print(f"--- rank {row['rank']} waits in\n{row['text'].rstrip()}")

@@ -35,6 +35,8 @@ ADDRESS_SLACK = 1 << 30
 GRACE_S = 1.5
 STACKS_S = 1.0
 STACK_BYTES = 64 * 1024
+MAX_SEEN = 4 << 20
+PART_S = 5.0
 
 
 @dataclass
@@ -368,7 +370,7 @@ class Job:
             built_late=any(m.get("built") for m in done),
         )
 
-    def _place(self, rank: int, item: encode.Packed) -> None:
+    def _place(self, rank: int, item: encode.Packed, kind: str = "call", **more: Any) -> None:
         """Inputs into the slot, poison over the outputs, the message into the frozen rank's socket."""
         if item.nbytes > self.inputs[rank].nbytes:
             raise JudgeFault(f"{self.problem.slug}: inputs of {item.nbytes} bytes exceed the slot")
@@ -376,7 +378,7 @@ class Job:
         self.outputs[rank].poison(self._pattern, (self._sequence * 7919 + rank * 104729) % 65536)
         recipe = None if self._sent_recipe[rank] == item.recipe else item.recipe
         self._sent_recipe[rank] = item.recipe
-        message = {"t": "call", "seq": self._sequence, "recipe": recipe}
+        message = {"t": kind, "seq": self._sequence, "recipe": recipe, **more}
         self._send(rank, message)
 
     def _send(self, rank: int, message: dict[str, Any]) -> None:
@@ -412,6 +414,30 @@ class Job:
         self.box.freeze()
         return seconds
 
+    def look(self, packed: list[encode.Packed], limit_s: float, **wanted: Any) -> list[bytes]:
+        """What each rank's profiler saw (`rank/tracer.py`), as it was sent: untrusted, at most MAX_SEEN bytes.
+
+        Only after the last call that counts; no clock of ours runs.
+        """
+        self._sequence += 1
+        for rank, item in enumerate(packed):
+            self._place(rank, item, "look", **wanted)
+        self.box.thaw()
+        sizes = [_size(message, MAX_SEEN) for message in self._collect("done", "call", limit_s)]
+        seen = [bytearray() for _ in sizes]
+        while any(len(have) < size for have, size in zip(seen, sizes, strict=True)):
+            self._sequence += 1
+            for rank, have in enumerate(seen):
+                self._send(rank, {"t": "part", "seq": self._sequence, "at": len(have)})
+            parts = self._collect("done", "call", PART_S)
+            for slot, have, size, message in zip(self.outputs, seen, sizes, parts, strict=True):
+                piece = min(slot.nbytes, size - len(have))
+                if _size(message, slot.nbytes) != piece:
+                    raise self._failed("protocol", "call", {}, "a rank does not deliver what it announced")
+                have += bytes(slot.buffer[:piece])
+        self.box.freeze()
+        return [bytes(have) for have in seen]
+
     def peak_bytes(self) -> int | None:
         """Most memory that the job has held so far, where the host counts it."""
         return self.box.usage().max_memory_bytes
@@ -424,6 +450,12 @@ class Job:
             os.close(self._stack_pipes.popitem()[0])
         self.template.close()
         self.log.close()
+
+
+def _size(message: dict[str, Any], limit: int) -> int:
+    """How many bytes a rank says there are; 0 for what can be no size."""
+    claim = message.get("nbytes")
+    return claim if type(claim) is int and 0 <= claim <= limit else 0
 
 
 def _first_difference(before: dict[str, Any], after: dict[str, Any]) -> str | None:

@@ -12,14 +12,15 @@ import torch
 
 from evaluator.harness.builds import Builder
 from evaluator.harness.errors import JudgeFault, NoSandbox
-from evaluator.harness.run import Run, Stage
+from evaluator.harness.run import ArtifactCall, Run, Stage
 from evaluator.harness.samples import bundled_hashes
 from evaluator.harness.sandbox import host_grade, self_check
 from evaluator.harness.source import solution_files
 from evaluator.harness.warm import Pool, Template
 from problems.registry import load_problem, load_target
 
-PROTOCOLS = ("check", "quick", "paper")
+PROTOCOLS = ("check", "quick", "paper", "profile")
+UNTIMED = ("check", "profile")
 
 
 class Judge:
@@ -65,6 +66,7 @@ class Judge:
         size: str | None = None,
         protocol: str = "quick",
         on_stage: Stage | None = None,
+        on_artifact: ArtifactCall | None = None,
         should_stop: Callable[[], bool] | None = None,
         seed: int | None = None,
         noise_floor: float = 0.10,
@@ -72,15 +74,16 @@ class Judge:
         """The result JSON (`schema: 1`). Raises JudgeFault, Stopped, NoSandbox, UnknownProblem.
 
         `noise_floor` is the relative scatter of reference against reference on this host, as pooled
-        by the portal (10 % until it knows better); `seed` replays the values of an earlier run.
+        by the portal (10 % until it knows better); `seed` replays the values of an earlier run. `on_artifact` gets
+        the files of protocol `profile` by name: `trace.json.gz` and `timeline.json`.
         """
         chosen = load_problem(problem)
         size = size or self.target.cells[0]
         chosen.size(size)
         if protocol not in PROTOCOLS:
             raise ValueError(f"protocol {protocol!r} is none of {PROTOCOLS}")
-        if protocol != "check" and not self.target.timed:
-            raise ValueError(f"target {self.target.slug} measures no times: use protocol check")
+        if protocol not in UNTIMED and not self.target.timed:
+            raise ValueError(f"target {self.target.slug} measures no times: use protocol check or profile")
         if self.target.ranks not in chosen.world_sizes:
             raise JudgeFault(f"{chosen.slug} is not defined for {self.target.ranks} ranks")
         files = solution_files(solution)
@@ -93,6 +96,7 @@ class Judge:
             protocol,
             files,
             on_stage=on_stage,
+            on_artifact=on_artifact,
             should_stop=should_stop,
             seed=seed,
             noise_floor=noise_floor,

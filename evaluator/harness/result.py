@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from evaluator.harness.builds import Built
+from evaluator.harness.looking import Look
 from evaluator.harness.protocol import Session
 from evaluator.harness.verdict import Verdict
 from evaluator.harness.version import PROTOCOL_VERSION, RESULT_SCHEMA
@@ -43,6 +44,7 @@ class Facts:
     steady: bool
     noise_floor: float
     upstream: dict[str, Any] | None
+    look: Look
 
 
 @cache
@@ -134,6 +136,8 @@ def _flags(facts: Facts) -> list[str]:
         flags.append("noisy")
     if facts.protocol != "paper":
         flags.append("unranked_protocol")
+    if not facts.target.timed:
+        flags.append("untimed_target")
     return flags
 
 
@@ -161,8 +165,9 @@ def build(facts: Facts) -> dict[str, Any]:
         "timing": timing,
         "roofline": _roofline(facts, timing),
         "memory": {"peak_bytes": peak, "reference_peak_bytes": reference_peak},
-        "mechanisms": [],
-        "findings": [],
+        **facts.look.tell(
+            facts.built.facts, cards=facts.target.device == "cuda", detail=facts.protocol == "profile"
+        ),
         "build": {"seconds": facts.built.seconds, "cached": facts.built.cached, "units": facts.built.units},
         "upstream": facts.upstream,
         "isolation_grade": facts.grade,

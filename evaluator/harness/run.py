@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
-from evaluator.harness import protocol, result, upstream, verdict
+from evaluator.harness import looking, protocol, result, upstream, verdict
 from evaluator.harness.builds import Builder, BuildFailed, Built
 from evaluator.harness.cases import Cases, slot_sizes
 from evaluator.harness.errors import JudgeFault, Stopped
@@ -18,9 +18,13 @@ from evaluator.harness.warm import Template
 from problems.registry import Problem, Target
 
 Stage = Callable[[str, dict[str, Any]], None]
+ArtifactCall = Callable[[str, bytes], None]
 BUILD_WORDS = (b"cpp_extension", b"cuda_helpers", b"load_inline")
 ROUNDS = 3
 STEADY = 0.10
+PROFILE_SLOT = 1 << 20
+PROFILE_CALLS = 6
+"""What a profile asks of the ranks in one message: warm-up, traced calls and the logged one."""
 
 
 class Bench(Protocol):
@@ -49,6 +53,7 @@ class Run:
         files: dict[str, bytes],
         *,
         on_stage: Stage | None,
+        on_artifact: ArtifactCall | None,
         should_stop: Callable[[], bool] | None,
         seed: int | None,
         noise_floor: float,
@@ -63,8 +68,12 @@ class Run:
         self.rounds = 0
         self.upstream: dict[str, Any] | None = None
         self.steady = True
+        self.look = looking.Look()
+        self._sizes = (0, 0)
+        self._sent: dict[str, bytes] = {}
         self._seed = seed
         self._on_stage, self._should_stop = on_stage, should_stop
+        self._on_artifact = on_artifact
         self._stage: tuple[str, float] | None = None
         self._stacks: dict[int, str] = {}
         self._new_cases()
@@ -141,13 +150,14 @@ class Run:
         """Both jobs on fresh templates, correctness, and where asked for the timed part."""
         self.stage("starting")
         trials = [self.cases.answers(n) for n in range(protocol.TRIALS)]
-        sizes = slot_sizes(self.cases, trials)
+        sizes = self._sizes = slot_sizes(self.cases, trials)
+        self._sent = {**self.files, **extra, **libraries}
         text = (self.problem.folder / "reference.py").read_bytes()
         reference = self._job("reference", {"solution.py": text, **extra}, sizes)
         limit = float(self.bench.target.data["deadlines"]["import_s"])
         paper = self.protocol_name == "paper"
         if not paper:
-            submission = self._job("submission", {**self.files, **extra, **libraries}, sizes)
+            submission = self._job("submission", self._sent, sizes)
         try:
             reference.start(limit)
         except JobFailed as failure:
@@ -158,7 +168,7 @@ class Run:
         if paper:
             # Alone on the host: the submission's job does not exist yet.
             session.timing.before = session.reference_block()
-            submission = self._job("submission", {**self.files, **extra, **libraries}, sizes)
+            submission = self._job("submission", self._sent, sizes)
         try:
             submission.start(limit, self._should_stop)
         except JobFailed as failure:
@@ -174,21 +184,40 @@ class Run:
         session.run_trials()
         call = self.cases.call(protocol.TRIALS - 1)
         t_reference = max(1e-5, session.run_reference(call).seconds)
-        plan = protocol.plan(self.protocol_name, t_reference, random.SystemRandom())
-        if not plan.timed:
-            return
-        self.stage("warmup", calls=plan.warmup)
-        session.warm_up(plan.warmup)
-        self.stage("timing", pairs=plan.pairs)
-        for number in range(plan.pairs):
-            session.run_pair(plan.block, number)
+        named = self.protocol_name if self.bench.target.timed else "check"
+        plan = protocol.plan(named, t_reference, random.SystemRandom())
+        if plan.timed:
+            self.stage("warmup", calls=plan.warmup)
+            session.warm_up(plan.warmup)
+            self.stage("timing", pairs=plan.pairs)
+            for number in range(plan.pairs):
+                session.run_pair(plan.block, number)
         if self.protocol_name == "paper":
             self.upstream = upstream.run(session)
+        self._look_at(session)
         if session.timing.before is not None and session.submission is not None:
             session.submission.close()
             session.timing.after = session.reference_block()
             drift = abs(session.timing.after / session.timing.before - 1.0)
             self.steady = drift <= max(self.noise_floor, STEADY)
+
+    def _look_at(self, session: protocol.Session) -> None:
+        """Calls under a profiler, after the last one that counts; in `profile` in a job of their own."""
+        if session.submission is None:
+            return
+        call = self.cases.call(protocol.TRIALS - 1).packed
+        if self.protocol_name != "profile":
+            self.look = looking.look(session.submission, call, session.first_limit, detail=False)
+            return
+        self.stage("profiling")
+        inputs, outputs = self._sizes
+        job = self._job("profile", self._sent, (inputs, max(outputs, PROFILE_SLOT)))
+        try:
+            job.start(float(self.bench.target.data["deadlines"]["import_s"]), self._should_stop)
+        except JobFailed as failure:
+            self.look = looking.Look(note=f"the job for the profile did not start ({failure.kind})")
+            return
+        self.look = looking.look(job, call, PROFILE_CALLS * session.first_limit, detail=True)
 
     def _job(self, role: str, files: dict[str, bytes], sizes: tuple[int, int]) -> Job:
         job = Job(self.bench.take(), self.problem, role, files, *sizes)
@@ -223,7 +252,11 @@ class Run:
             steady=self.steady,
             noise_floor=self.noise_floor,
             upstream=self.upstream,
+            look=self.look,
         )
+        if self.protocol_name == "profile" and self._on_artifact is not None:
+            for name, content in self.look.artifacts().items():
+                self._on_artifact(name, content)
         return result.build(facts)
 
     def _close_jobs(self) -> None:

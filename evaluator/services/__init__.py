@@ -1,5 +1,6 @@
 """Writes of the queue. Every move is a conditional UPDATE, so it is right on SQLite and PostgreSQL."""
 
+from evaluator.services.artifacts import keep_artifact
 from evaluator.services.baselines import record_baselines
 from evaluator.services.hosts import drain, quarantine, register_host, reinstate, retire_host, seen
 from evaluator.services.leases import Lease, heartbeat, lease, set_stage, wanted
@@ -24,6 +25,7 @@ __all__ = [
     "drain",
     "fail_infra",
     "heartbeat",
+    "keep_artifact",
     "lease",
     "order_rescore",
     "quarantine",

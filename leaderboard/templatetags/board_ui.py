@@ -48,6 +48,16 @@ def speed(factor: Any) -> str:
 
 
 @register.filter
+def mechanism_words(entry: Any) -> str:
+    """Name a mechanism, with its share of the device time where known; a "?" where it is only possible."""
+    if not isinstance(entry, dict):
+        return str(entry)
+    doubt = "" if entry.get("certain", True) else "?"
+    known = entry.get("share")
+    return f"{entry.get('name', '')}{doubt}" + (f" {known:.0%}" if isinstance(known, float) else "")
+
+
+@register.filter
 def share(value: Any) -> str:
     """Show a share of one as per cent with one decimal."""
     if not isinstance(value, int | float):

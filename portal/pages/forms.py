@@ -27,6 +27,7 @@ class SubmitForm(forms.Form):
         (Mode.SCORE.value, "Score"),
         (Mode.QUICK.value, "Quick"),
         (Mode.CHECK.value, "Check"),
+        (Mode.PROFILE.value, "Profile"),
     )
 
     problem = _Problems(queryset=Problem.objects.none(), to_field_name="slug", empty_label="choose a problem")

@@ -7,7 +7,9 @@ from portal.submissions import policies
 from portal.submissions.models import Submission
 
 # These quote the author's source or what it printed; the rest of a result is figures.
-PRIVATE_PARTS = ("log", "stacks", "build_log", "findings")
+PRIVATE_PARTS = (
+    "log", "stacks", "build_log", "findings", "kernels", "mechanism_evidence", "look_notes",
+)  # fmt: skip
 
 
 def result_of(submission: Submission) -> dict[str, Any] | None:

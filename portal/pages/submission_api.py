@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
@@ -15,6 +16,7 @@ from rest_framework.response import Response
 from portal.accounts.authentication import TokenHasScope
 from portal.core.errors import Conflict, NotFound
 from portal.core.views import ApiView
+from portal.pages.profile import trace_download
 from portal.pages.results import logs_of, public_result
 from portal.pages.standing_page import brief
 from portal.submissions import policies
@@ -99,6 +101,17 @@ class SubmissionResult(ApiView):
                 state=submission.state,
             )
         return Response(result)
+
+
+class SubmissionTrace(ApiView):
+    """The trace of a profile."""
+
+    permission_classes: Any = (*ApiView.permission_classes, TokenHasScope)
+
+    @extend_schema(responses={(200, "application/gzip"): OpenApiTypes.BINARY})
+    def get(self, request: Request, submission_id: UUID) -> HttpResponse:
+        """Download the Chrome trace (gzip) of mode `profile`, for those who may see the source, since it quotes it."""
+        return trace_download(visible_submission(request, submission_id), request.user)
 
 
 class SubmissionLogs(ApiView):

@@ -13,8 +13,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from portal.accounts.current import signed_in
-from portal.core.errors import DomainError
-from portal.pages import standing_page, submission_page
+from portal.core.errors import DomainError, NotFound
+from portal.pages import profile, standing_page, submission_page
 from portal.pages.forms import MineForm, RunForm, SubmitForm
 from portal.submissions import policies, services
 from portal.submissions.models import Submission
@@ -146,7 +146,18 @@ def page(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     context = submission_page.context(submission, request.user)
     context |= submission_page.source_context(submission, request.user)
     context |= standing_page.context(submission, request.user)
+    context |= profile.context(submission, request.user)
     return render(request, "submissions/page.html", context)
+
+
+@never_cache
+@require_safe
+def trace(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    """Download the trace of a profile."""
+    try:
+        return profile.trace_download(_visible(request, submission_id), request.user)
+    except NotFound as nothing:
+        raise Http404 from nothing
 
 
 @never_cache

@@ -21,6 +21,7 @@ urlpatterns = [
         "submissions/<uuid:submission_id>/visibility/", submissions.visibility, name="submission_visibility"
     ),
     path("submissions/<uuid:submission_id>/source/", submissions.download, name="submission_source"),
+    path("submissions/<uuid:submission_id>/trace/", submissions.trace, name="submission_trace"),
     path("submissions/<uuid:submission_id>/standing/", review.standing, name="submission_standing"),
     path("review/", review.queue, name="review"),
     path("review/rescore/", review.batch, name="review_batch"),

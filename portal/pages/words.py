@@ -59,12 +59,15 @@ STAGES = {
     "correctness": "correctness",
     "warmup": "warm-up",
     "timing": "timing",
+    "profiling": "profiling",
     "reporting": "reporting",
 }
 
 FLAGS = {
     "below_resolution": "The call is too short to be told from the cost of starting it: counted as a tie.",
     "unranked_protocol": "Feedback only: this mode never enters a board.",
+    "untimed_target": "This target measures no times: correctness only, and no place on a board.",
+    "built_late": "It builds code at call time: compiled before the clock, but not kept for the next time.",
     "noisy": "The machine was unsteady while this was measured; it stands, but not on official boards.",
     "launch_bound": "The device was idle for more than half of the call.",
     "cut_short": "The time budget ended before all calls were made.",

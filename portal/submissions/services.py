@@ -228,10 +228,10 @@ def _check_options(order: Order, problem: Problem, target: Target) -> None:
         raise InvalidInput(
             "mode.unknown", f"Unknown mode {order.mode[:40]!r}. Modes: {', '.join(Mode)}.", field="mode"
         )
-    if order.mode != Mode.CHECK and not target.spec.get("timed", True):
+    if order.mode not in (Mode.CHECK, Mode.PROFILE) and not target.spec.get("timed", True):
         raise InvalidInput(
             "mode.not_timed",
-            f"{target.slug} checks correctness only and measures no times: send mode=check.",
+            f"{target.slug} checks correctness only and measures no times: send mode=check or mode=profile.",
             field="mode",
         )
     sizes = list(problem.spec.get("sizes", {}))

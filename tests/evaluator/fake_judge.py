@@ -17,6 +17,9 @@ from typing import Any
 from evaluator.harness.errors import JudgeFault, NoSandbox, Stopped
 from tests.evaluator.build import result
 
+TIMELINE = (
+    b'{"call_us": 9, "kinds": {"phase": "call"}, "bars": [[0, "call", "phase", 0, 9, "call"]], "left_out": 0}'
+)
 STAGES = ("building", "starting", "correctness", "warmup", "timing", "reporting")
 
 
@@ -36,6 +39,7 @@ class FakeJudge:
         size: str,
         protocol: str,
         on_stage: Callable[[str, dict[str, Any]], None] | None = None,
+        on_artifact: Callable[[str, bytes], None] | None = None,
         should_stop: Callable[[], bool] | None = None,
         noise_floor: float = 0.10,
     ) -> dict[str, Any]:
@@ -51,6 +55,9 @@ class FakeJudge:
         if words[0] == "hold":
             self._hold(Path(words[1]), should_stop or (lambda: False))
             words = ["correct"]
+        if protocol == "profile" and on_artifact is not None:
+            on_artifact("trace.json.gz", b"a trace")
+            on_artifact("timeline.json", TIMELINE)
         speedup = float(words[1]) if len(words) > 1 else 2.0
         found = result(words[0], size=size, speedup=speedup, protocol=protocol, target=self.target)
         if found["timing"]:

@@ -38,6 +38,8 @@ TABLE: dict[str, dict[str, tuple[int, int, int, int]]] = {
     "/submissions/{open}/": {"GET": OPEN, "POST": NO_POST},
     "/submissions/{open}/live/": {"GET": OPEN, "POST": NO_POST},
     "/submissions/{open}/source/": {"GET": (404, 404, 200, 200), "POST": NO_POST},
+    "/submissions/{open}/trace/": {"GET": (404, 404, 200, 200), "POST": NO_POST},
+    "/submissions/{hidden}/trace/": {"GET": (404, 404, 404, 404)},
     "/submissions/{open}/cancel/": {"GET": (LOGIN, 405, 405, 405), "POST": (LOGIN, 302, 302, 302)},
     "/submissions/{open}/visibility/": {"GET": (LOGIN, 405, 405, 405), "POST": (LOGIN, 302, 302, 302)},
     "/submissions/{open}/standing/": {"GET": (LOGIN, 405, 405, 405), "POST": (LOGIN, 302, 302, 302)},
@@ -77,6 +79,8 @@ TABLE: dict[str, dict[str, tuple[int, int, int, int]]] = {
     },
     "/api/v1/submissions/{open}/result/": {"GET": OPEN, "POST": API_NO_POST},
     "/api/v1/submissions/{open}/logs/": {"GET": (404, 404, 200, 200), "POST": API_NO_POST},
+    "/api/v1/submissions/{open}/trace/": {"GET": (404, 404, 200, 200), "POST": API_NO_POST},
+    "/api/v1/submissions/{hidden}/trace/": {"GET": (404, 404, 404, 404)},
     "/api/v1/submissions/{open}/source/": {"GET": (404, 404, 200, 200), "POST": API_NO_POST},
     "/api/v1/submissions/{open}/cancel/": {"GET": (401, 405, 405, 405), "POST": (401, 403, 409, 409)},
     "/api/v1/submissions/{open}/visibility/": {"GET": (401, 405, 405, 405), "POST": (401, 403, 200, 200)},
@@ -112,7 +116,7 @@ def world() -> dict[str, Any]:
     key = factories.token(author)
     return {
         "people": people,
-        "open": factories.judged(author).pk,
+        "open": factories.profiled(author).pk,
         "hidden": factories.judged(author, results_public=False).pk,
         "token": ApiToken.objects.get(prefix=key[:12]).pk,
     }

@@ -107,7 +107,8 @@ def test_a_target_without_times_takes_checks_only(world: Any, rings: list[str]) 
     with pytest.raises(InvalidInput) as caught:
         services.submit(by=world, order=order(target="h200x1"))
     assert (caught.value.code, caught.value.field) == ("mode.not_timed", "mode")
-    assert services.submit(by=world, order=order(target="h200x1", mode="check")).submission.mode == "check"
+    for mode in ("check", "profile"):
+        assert services.submit(by=world, order=order(target="h200x1", mode=mode)).submission.mode == mode
 
 
 def test_somebody_elses_run_and_parent_are_unknown(world: Any, rings: list[str]) -> None:

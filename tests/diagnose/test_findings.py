@@ -1,0 +1,269 @@
+"""Rules over a profile: small programs that do each thing and ones that do not, traced for real on one rank.
+
+What needs a card is told from events named as an H200's profiler named them (research notes of the device probe).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from evaluator.diagnose import findings, movement
+from evaluator.diagnose.native_facts import NativeFacts
+from evaluator.diagnose.timeline import timeline
+from evaluator.diagnose.trace import CALL, SETTLE, RankTrace, read
+from evaluator.harness.looking import packed
+from evaluator.harness.rank import tracer
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _group() -> Iterator[None]:
+    """One rank, so that programs may call collectives."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def traced(body: str, folder: Path) -> list[RankTrace]:
+    """The trace of a `solution` with this body, called as a rank calls it."""
+    lines = ["import time", "import torch", "import torch.distributed as dist", "def solution(x):"]
+    path = folder / "solution.py"
+    path.write_text("\n".join([*lines, *(f"    {line}" for line in body.splitlines())]) + "\n")
+    spec = importlib.util.spec_from_file_location("traced_solution", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    x = torch.randn(300, 300)
+    with torch.no_grad():
+        return read([tracer.look(lambda: module.solution(x), warm=1, calls=2, detail=True)])
+
+
+def kinds(body: str, folder: Path) -> dict[str, findings.Finding]:
+    return {f.kind: f for f in findings.find(traced(body, folder))}
+
+
+FIRST = 5
+PLAIN = "y = x @ x\ndist.all_reduce(y)\nreturn y.relu()"
+
+DOES = {
+    "host_stall": ("y = x + 1\ntime.sleep(0.03)\nreturn y + 1", FIRST),
+    "unread_result": ("y = x + 1\nz = (x @ x) @ x\nreturn y", FIRST + 1),
+    "data_dependent_shape": ("y = x[x > 0]\nreturn y + 1", FIRST),
+    "precision_round_trip": (
+        "y = x.to(torch.bfloat16)\nz = y.reshape(-1).to(torch.float32)\nreturn z + 1",
+        FIRST + 1,
+    ),
+}
+DOES_NOT = {
+    "host_stall": ["y = x\nfor _ in range(200): y = y @ x\nreturn y", PLAIN],
+    "unread_result": [
+        "y = x @ x\nz = torch.empty_like(y)\nz.copy_(y)\nreturn z",
+        "y = x @ x\ndist.all_reduce(y)\nreturn x + 1",
+        "y = x @ x\nreturn x + float(y.numpy()[0, 0])",
+        "y = x @ x\nn = y.sum().item()\nreturn x + n",
+        "x.add_(x @ x)\nreturn None",
+    ],
+    "data_dependent_shape": ["return torch.where(x > 0, x, 0.0)", "return x[torch.arange(3)]"],
+    "precision_round_trip": [
+        "return (x.to(torch.bfloat16) * 2).to(torch.float32)",
+        "y = x.to(torch.bfloat16)\ndist.all_reduce(y)\nreturn y.to(torch.float32)",
+        "y = x.to(torch.bfloat16)\ny.add_(1)\nreturn y.to(torch.float32)",
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", DOES)
+def test_a_program_that_does_it_is_told_with_cost_and_line(kind: str, tmp_path: Path) -> None:
+    body, line = DOES[kind]
+
+    found = kinds(body, tmp_path)
+
+    assert kind in found, found
+    assert found[kind].line == line
+    assert found[kind].cost_us > 0
+    assert found[kind].share >= findings.LEAST_SHARE
+    json.dumps(found[kind].shown())
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"), [(kind, body) for kind, bodies in DOES_NOT.items() for body in bodies]
+)
+def test_a_program_that_does_not_is_not_told(kind: str, body: str, tmp_path: Path) -> None:
+    traces = traced(body, tmp_path)
+    ops = traces[0].ops
+    assert ops
+
+    if kind == "host_stall":  # the machine may stall it: what counts is that no line of it is long
+        stalls = [f for f in findings.find(traces) if f.kind == kind]
+        assert sum(f.cost_us for f in stalls) < 20_000
+    elif kind == "unread_result":
+        assert [ops[i].name for i in findings.unread(ops, traces[0].result)] == []
+    elif kind == "precision_round_trip":
+        assert findings.round_trips(ops) == []
+    else:
+        assert kind not in {f.kind for f in findings.find(traces)}
+
+
+def test_the_stall_costs_what_was_slept(tmp_path: Path) -> None:
+    stall = kinds(DOES["host_stall"][0], tmp_path)["host_stall"]
+
+    assert stall.cost_us >= 29_000
+    assert stall.share > 0.5
+
+
+def test_nothing_is_called_unread_where_own_code_may_read_it(tmp_path: Path) -> None:
+    traces = traced(DOES["unread_result"][0], tmp_path)
+
+    assert "unread_result" not in {f.kind for f in findings.find(traces, native=True)}
+
+
+def test_collectives_are_counted_by_kind(tmp_path: Path) -> None:
+    body = "dist.all_reduce(x)\ndist.all_reduce(x)\nout = x.new_empty(300 * 300)\n"
+    body += "dist.all_gather_into_tensor(out, x.reshape(-1))\nreturn out"
+
+    found = movement.tell(traced(body, tmp_path), [], cards=False)
+
+    rows = {row["name"]: row["calls"] for row in found["movement"]["collectives"]}
+    assert rows == {"all_reduce": 2, "all_gather_into_tensor": 1}
+    assert found["mechanisms"] == []
+    assert found["movement"]["told"] == movement.ON_CPU
+
+
+def test_the_timeline_shows_every_lane(tmp_path: Path) -> None:
+    drawn = timeline(traced(DOES["host_stall"][0].replace("x + 1", "x @ x\ndist.all_reduce(y)"), tmp_path))
+
+    assert drawn is not None
+    assert {bar[2] for bar in drawn["bars"]} >= {"phase", "operator", "python", "collective"}
+    assert all(bar[3] >= 0 and bar[3] + bar[4] <= drawn["call_us"] + 1 for bar in drawn["bars"])
+    slept = max(bar[4] for bar in drawn["bars"] if bar[2] == "python")
+    assert slept >= 29_000
+
+
+def test_the_stored_trace_is_one_that_viewers_open(tmp_path: Path) -> None:
+    whole = json.loads(zlib.decompress(packed(traced(PLAIN, tmp_path)), 31))
+
+    rows = [row for row in whole["traceEvents"] if row["ph"] == "X"]
+    assert {"aten::mm", "c10d::allreduce_"} <= {row["name"] for row in rows}
+    assert all(row.keys() >= {"pid", "tid", "ts", "dur", "cat"} for row in rows)
+
+
+# --- what only cards do: made-up events under the names that an H200's profiler used ---
+
+
+def card(*events: list[Any], ops: list[dict[str, Any]] | None = None, base: int = 0) -> bytes:
+    """A blob of one rank: a call of 1000 µs with these events, settled from 900 on."""
+    call = ["user_annotation", f"{CALL} 0", 0.0, 1000.0, 7, {}]
+    settle = ["user_annotation", SETTLE, 900.0, 100.0, 7, {}]
+    log = {"ops": ops or [], "result": [], "whole": True, "triton": False}
+    found = {"trace": {"base_ns": base, "events": [call, *events, settle]}, "log": log}
+    return zlib.compress(json.dumps(found).encode())
+
+
+def op(name: str, line: int) -> dict[str, Any]:
+    return {"op": name, "line": line, "reads": [], "writes": [], "gives": []}
+
+
+ITEM = [
+    ["cpu_op", "aten::_local_scalar_dense", 100.0, 200.0, 7, {}],
+    ["cuda_runtime", "cudaStreamSynchronize", 120.0, 170.0, 7, {"correlation": 5}],
+    ["cuda_runtime", "cudaMemcpyAsync", 105.0, 10.0, 7, {"correlation": 4}],
+    ["gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", 110.0, 2.0, 0, {"correlation": 4, "stream": 7}],
+]
+
+
+def test_a_wait_for_the_device_inside_the_call_names_its_line() -> None:
+    traces = read([card(*ITEM, ops=[op("aten::_local_scalar_dense", 12)])])
+
+    (found,) = [f for f in findings.find(traces) if f.kind == "device_sync"]
+    assert (found.line, found.count, found.cost_us) == (12, 2, 172.0)
+
+
+def test_the_wait_at_the_end_is_the_judges_own() -> None:
+    late = ["cuda_runtime", "cudaDeviceSynchronize", 910.0, 80.0, 7, {}]
+
+    assert "device_sync" not in {f.kind for f in findings.find(read([card(late)]))}
+
+
+def test_gaps_between_kernels_are_launch_gaps() -> None:
+    apart = [["kernel", "pull", 100.0 * i, 20.0, 0, {}] for i in range(1, 6)]
+    close = [["kernel", "pull", 100.0 + 20 * i, 20.0, 0, {}] for i in range(5)]
+
+    (found,) = [f for f in findings.find(read([card(*apart)])) if f.kind == "launch_gap"]
+    assert (found.cost_us, found.count) == (320.0, 4)
+    assert "launch_gap" not in {f.kind for f in findings.find(read([card(*close)]))}
+
+
+def test_mechanisms_of_a_card_with_their_shares() -> None:
+    ptx = ".visible .entry _Z4pullPf(\n  ld.acquire.sys.global.u32 %r1, [%rd1];\n  ld.global.v4.u32 {%r2}, [%rd2];\n"
+    events = [
+        ["kernel", "pull(float*)", 100.0, 60.0, 0, {}],
+        [
+            "kernel",
+            "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+            200.0,
+            30.0,
+            0,
+            {},
+        ],
+        ["gpu_memcpy", "Memcpy PtoP (Device -> Device)", 300.0, 10.0, 0, {"bytes": 64}],
+    ]
+
+    found = movement.tell(read([card(*events)] * 2), [NativeFacts(ptx=ptx)], cards=True)
+
+    assert found["mechanisms"] == [
+        {"name": "SM load/store", "certain": False, "share": 0.6},
+        {"name": "copy engine", "certain": True, "share": 0.1},
+        {"name": "NCCL", "certain": True, "share": 0.3},
+    ]
+    assert found["movement"]["own_share"] == pytest.approx(0.6)
+
+
+def test_a_card_without_any_mechanism_says_none() -> None:
+    events = ["kernel", "at::native::elementwise_kernel<4>(int)", 100.0, 60.0, 0, {}]
+
+    found = movement.tell(read([card(events)]), [], cards=True)
+
+    assert [row["name"] for row in found["mechanisms"]] == ["none"]
+    assert movement.tell([], [], cards=True)["mechanisms"] == []
+    assert movement.tell([], [], cards=True)["movement"]["told"] == movement.NO_TRACE
+
+
+def test_ranks_share_one_clock() -> None:
+    traces = read([card(base=1_000_000), card(base=1_500_000)])
+
+    assert [t.calls()[0].start for t in traces] == [0.0, 500.0]
+
+
+@pytest.mark.parametrize(
+    "blob",
+    [
+        b"",
+        b"x" * 100,
+        zlib.compress(b"[]"),
+        zlib.compress(b"[" * 5000),
+        zlib.compress(b"0" * (40 << 20)),
+        zlib.compress(json.dumps({"trace": 5, "log": [], "notes": "a"}).encode()),
+        zlib.compress(json.dumps({"trace": {"base_ns": -1, "events": [1, [], [{}] * 6]}}).encode()),
+        zlib.compress(
+            b'{"trace": {"events": [["kernel", "k", NaN, 1, 1, {}], ["kernel", "k", 1, -1, 1, {}]]}}'
+        ),
+        zlib.compress(
+            b'{"log": {"ops": [{"op": 5}, {"op": "a", "line": 1e99, "reads": [[1]]}], "result": [null]}}'
+        ),
+    ],
+)
+def test_a_blob_that_can_be_no_trace_tells_nothing(blob: bytes) -> None:
+    (trace,) = read([blob])
+
+    assert trace.events == []
+    assert timeline([trace]) is None
+    assert findings.find([trace]) == []
