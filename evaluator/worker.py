@@ -22,7 +22,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from evaluator import services
-from evaluator.harness.errors import NoSandbox
+from evaluator.harness.errors import NoSandbox, Unfit
 from evaluator.models import Host
 from evaluator.pulse import Pulse, Ticker
 from evaluator.queues import queue_name, rhythm
@@ -33,6 +33,7 @@ from problems.registry import load_problem
 
 log = logging.getLogger(__name__)
 
+UNFIT = "Not fit: "
 SELF_TEST_PROBLEM = "allreduce"
 
 SelfTest = Callable[[Judge], bool]
@@ -51,13 +52,23 @@ class Worker:
     def drain(self) -> int:
         """Lease and judge until nothing is left or the worker must end; returns how many leases."""
         count = 0
-        while not (self.pulse.shutting_down or self.pulse.superseded):
+        while not (self.pulse.shutting_down or self.pulse.superseded) and self._fit():
             lease = services.lease(host=self.host)
             if lease is None:
                 break
             count += 1
             self._work(lease)
         return count
+
+    def _fit(self) -> bool:
+        """Whether the host's cards are sound and quiet; it leaves service while they are not, and says why."""
+        reasons = self.judge.unfit()
+        if reasons:
+            log.error("this host is not fit: %s", "; ".join(reasons))
+            services.quarantine(host=self.host, reason=UNFIT + "; ".join(reasons))
+            return False
+        services.reinstate_fit(host=self.host, reason=UNFIT)
+        return True
 
     def _work(self, lease: services.Lease) -> None:
         self.pulse.hold(lease.token)
@@ -72,10 +83,15 @@ class Worker:
 
     def _settle(self, lease: services.Lease, fault: Exception) -> None:
         """Test the host: if it fails, it leaves service and the fault is not held against anyone."""
+        told = f"{type(fault).__name__}: {fault}"
+        if isinstance(fault, Unfit):
+            services.quarantine(host=self.host, reason=UNFIT + "; ".join(fault.reasons))
+            services.fail_infra(token=lease.token, fault=told, counted=False)
+            return
         healthy = self._self_test(self.judge)
         if not healthy:
             services.quarantine(host=self.host, reason=f"Self-test failed after: {fault}")
-        services.fail_infra(token=lease.token, fault=f"{type(fault).__name__}: {fault}", counted=healthy)
+        services.fail_infra(token=lease.token, fault=told, counted=healthy)
 
 
 _current: Worker | None = None

@@ -39,7 +39,10 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "reference_ms": ("reference_ms", "milliseconds per call of the reference on the same host"),
     "utilisation": ("utilisation", "roofline time over solution time"),
     "bound": ("bound", "what bounds the roofline"),
-    "peak_bytes": ("peak_bytes", "peak memory of the submission's job, bytes"),
+    "peak_bytes": (
+        "peak_bytes",
+        "peak memory of the job, bytes: on the cards, or on the host for CPU targets",
+    ),
     "reference_peak_bytes": ("reference_peak_bytes", "the same of the reference, bytes"),
     "isolation_grade": ("isolation_grade", "full, partial or none"),
     "mechanisms": ("mechanisms", "how data was moved, as far as it could be told"),

@@ -57,8 +57,7 @@ def _fields(attempt: Attempt, cell: dict[str, Any]) -> dict[str, Any]:
         "t_roof_ms": _number(roofline.get("t_roof_ms")),
         "utilisation": _number(roofline.get("utilisation")),
         "bound": str(roofline.get("bound") or "")[:20],
-        "peak_bytes": memory.get("peak_bytes"),
-        "reference_peak_bytes": memory.get("reference_peak_bytes"),
+        **_peaks(memory),
         "isolation_grade": grade if grade in GRADES else "none",
         "input_set": str(cell.get("input_set") or "")[:16],
         "problem_revision": str((cell.get("problem") or {}).get("revision") or "")[:64],
@@ -69,6 +68,14 @@ def _fields(attempt: Attempt, cell: dict[str, Any]) -> dict[str, Any]:
     }
     fields["ranked"] = _may_rank(fields, submission.mode, submission.target)
     return fields
+
+
+def _peaks(memory: dict[str, Any]) -> dict[str, Any]:
+    """Peak memory of the submission and of the reference: on the cards where both were told, else on the host."""
+    device = (memory.get("device_peak_bytes"), memory.get("reference_device_peak_bytes"))
+    host = (memory.get("peak_bytes"), memory.get("reference_peak_bytes"))
+    mine, theirs = device if None not in device else host
+    return {"peak_bytes": mine, "reference_peak_bytes": theirs}
 
 
 def _may_rank(fields: dict[str, Any], mode: str, target: Target) -> bool:

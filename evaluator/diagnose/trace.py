@@ -71,6 +71,8 @@ class RankTrace:
     result: frozenset[int] = frozenset()
     whole: bool = True
     triton: bool = False
+    device_peak: int | None = None
+    """Most bytes that torch's allocator held on the card, by the rank's own word."""
     notes: list[str] = field(default_factory=list)
 
     def calls(self) -> list[Event]:
@@ -150,8 +152,9 @@ def _rank(rank: int, item: dict[str, Any], base: int | None, first: int) -> Rank
     rows = _trace_of(item).get("events")
     events = [e for row in _items(rows, MAX_EVENTS) if (e := _event(row, shift)) is not None]
     events.sort(key=lambda e: (e.start, -e.duration))
-    log = item.get("log")
+    log, peak = item.get("log"), item.get("device_peak")
     found = RankTrace(rank, events, notes=[_word(note) for note in _items(item.get("notes"), 4)])
+    found.device_peak = peak if type(peak) is int and 0 <= peak < 1 << 50 else None
     if isinstance(log, dict):
         found.ops = [op for row in _items(log.get("ops"), MAX_OPS) if (op := _op(row)) is not None]
         found.result = frozenset(n for n in _items(log.get("result"), MAX_OPS) if type(n) is int)

@@ -70,6 +70,9 @@ def _parser() -> argparse.ArgumentParser:
     many.add_argument("--limit", type=float, default=300.0, metavar="S", help="seconds per file")
     many.add_argument("--json", type=Path, metavar="OUT")
     many.set_defaults(run=_many)
+    fit = commands.add_parser("health", help="tell whether the cards are sound and quiet now")
+    fit.add_argument("--target", default="cpu4")
+    fit.set_defaults(run=_health)
     test = commands.add_parser("selftest", help="prove that this host can work for a target")
     test.add_argument("--target", default="cpu4")
     test.add_argument("--json", type=Path, metavar="OUT")
@@ -175,6 +178,14 @@ def _many(args: argparse.Namespace) -> int:
     told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
     print(f"{len(rows)} files in {time.perf_counter() - began:.0f} s: {told}; {wrong} not as expected")
     return 1 if wrong else 0
+
+
+def _health(args: argparse.Namespace) -> int:
+    from evaluator.harness.health import look
+
+    found = look(load_target(args.target))
+    print(json.dumps(found.shown(), indent=1))
+    return 1 if found.reasons else 0
 
 
 def _selftest(args: argparse.Namespace) -> int:

@@ -11,6 +11,14 @@ class JudgeFault(JudgeError):
     """A fault of ours: the host, the reference or the judge itself. Never the submission's."""
 
 
+class Unfit(JudgeFault):
+    """The host's cards are sick, hot or used by somebody else: no job may start on them."""
+
+    def __init__(self, reasons: list[str]) -> None:
+        self.reasons = reasons
+        super().__init__("this host is not fit: " + "; ".join(reasons))
+
+
 class Stopped(JudgeError):
     """The caller's `should_stop` said so."""
 

@@ -25,6 +25,7 @@ from evaluator.harness.plainbox import PlainBox
 from evaluator.harness.reports import JobFailed, RankReport, own_frames, read_message, spans, told
 from evaluator.harness.sandbox import host_grade
 from evaluator.harness.sandbox.logs import CappedLog, clean_text
+from evaluator.harness.sandbox.processes import resident_peak
 from evaluator.harness.slots import Slot
 from evaluator.harness.warm import Template, base_env
 from problems.leaves import tensors
@@ -84,6 +85,7 @@ class Job:
         self._sequence = 0
         self._poll = select.poll()
         self._build_until: float | None = None
+        self._resident = 0
         self._pattern = torch.randint(0, 256, (1 << (22 if outputs_bytes >> 24 else 16),), dtype=torch.uint8)
         names = enumerate(problem.arguments)
         self._kept = frozenset(i for i, a in names if a.role in ("dynamic", "static"))
@@ -439,11 +441,16 @@ class Job:
         return [bytes(have) for have in seen]
 
     def peak_bytes(self) -> int | None:
-        """Most memory that the job has held so far, where the host counts it."""
-        return self.box.usage().max_memory_bytes
+        """Most memory that the job has held so far: counted by the kernel for the group, else summed over processes."""
+        counted = self.box.usage().max_memory_bytes
+        if counted is not None:
+            return counted
+        self._resident = max(self._resident, resident_peak(self.box.pids()))
+        return self._resident or None
 
     def close(self) -> None:
         """Kill everything and keep only the log. Idempotent."""
+        self.peak_bytes()
         for ours in self.sockets:
             ours.close()
         while self._stack_pipes:

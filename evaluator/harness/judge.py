@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from evaluator.harness.builds import Builder
-from evaluator.harness.errors import JudgeFault, NoSandbox
+from evaluator.harness.errors import JudgeFault, NoSandbox, Unfit
+from evaluator.harness.health import look, when_quiet
 from evaluator.harness.run import ArtifactCall, Run, Stage
 from evaluator.harness.samples import bundled_hashes
 from evaluator.harness.sandbox import host_grade, self_check
@@ -30,7 +31,9 @@ class Judge:
     one host.
     """
 
-    def __init__(self, target: str = "cpu4", *, warm: int = 2) -> None:
+    def __init__(self, target: str = "cpu4", *, warm: int = 2, shared: bool = False) -> None:
+        """`warm` templates are kept waiting. `shared`: other judges use the cards too (nothing is timed)."""
+        self._shared = shared
         self.target = load_target(target)
         if self.target.device != "cpu" and self.target.timed:
             raise JudgeFault(
@@ -89,6 +92,10 @@ class Judge:
         files = solution_files(solution)
         if self.host.grade == "none" and _sha256(files) not in bundled_hashes():
             raise NoSandbox(list(self.host.reasons), self.host.fix)
+        health = look(self.target) if self._shared else when_quiet(self.target)
+        # Judges that share the cards see each other's jobs there.
+        if reasons := health.lasting if self._shared else health.reasons:
+            raise Unfit(reasons)
         run = Run(
             self,
             chosen,
@@ -102,10 +109,16 @@ class Judge:
             noise_floor=noise_floor,
         )
         try:
-            return run.score()
+            found = run.score()
+            found["health"] = None if self.target.device == "cpu" else health.shown()
+            return found
         finally:
             run.close()
             self._pool.refill()
+
+    def unfit(self) -> list[str]:
+        """Why this host must not take work now: sick cards at once, busy or hot ones after a wait."""
+        return when_quiet(self.target).reasons
 
     @property
     def grade(self) -> str:

@@ -29,6 +29,12 @@ class Look:
     traces: list[RankTrace] = field(default_factory=list)
     note: str = ""
 
+    @property
+    def device_peak(self) -> int | None:
+        """Bytes on the cards, all ranks together; None unless every rank told."""
+        peaks = [trace.device_peak for trace in self.traces]
+        return sum(peak or 0 for peak in peaks) if peaks and None not in peaks else None
+
     def tell(self, facts: Sequence[NativeFacts], *, cards: bool, detail: bool) -> dict[str, Any]:
         """The parts of the result that come of it."""
         found = movement.tell(self.traces, facts, cards=cards)
@@ -49,9 +55,9 @@ class Look:
         return {TRACE: packed(self.traces), TIMELINE: json.dumps(drawn).encode()}
 
 
-def look(job: Job, call: list[encode.Packed], limit_s: float, *, detail: bool) -> Look:
-    """Have every rank make a few more calls under its profiler. `detail`: warm up, trace more, log operators."""
-    warm, calls = (WARM_CALLS, TRACED_CALLS) if detail else (0, 1)
+def look(job: Job, call: list[encode.Packed], limit_s: float, *, detail: bool, calls: int = 1) -> Look:
+    """Have every rank make `calls` more calls under its profiler. `detail`: warm up, trace more, log operators."""
+    warm, calls = (WARM_CALLS, TRACED_CALLS) if detail else (0, calls)
     try:
         return Look(read(job.look(call, limit_s, warm=warm, calls=calls, detail=detail)))
     except JobFailed as failure:

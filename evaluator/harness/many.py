@@ -65,7 +65,7 @@ class _Worker:
         """Share the cores: threads that wait for each other on a crowded machine cost 10 to 20 times as much."""
         if workers > 1:
             torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // (2 * workers)))
-        cls.judge = Judge(target)
+        cls.judge = Judge(target, shared=workers > 1)
         atexit.register(cls.judge.close)
 
 

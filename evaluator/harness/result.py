@@ -164,7 +164,12 @@ def build(facts: Facts) -> dict[str, Any]:
         "stacks": [{"rank": rank, "text": text} for rank, text in sorted(facts.stacks.items())],
         "timing": timing,
         "roofline": _roofline(facts, timing),
-        "memory": {"peak_bytes": peak, "reference_peak_bytes": reference_peak},
+        "memory": {
+            "peak_bytes": peak,
+            "reference_peak_bytes": reference_peak,
+            "device_peak_bytes": facts.memory.get("submission_device"),
+            "reference_device_peak_bytes": facts.memory.get("reference_device"),
+        },
         **facts.look.tell(
             facts.built.facts, cards=facts.target.device == "cuda", detail=facts.protocol == "profile"
         ),

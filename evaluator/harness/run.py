@@ -69,6 +69,7 @@ class Run:
         self.upstream: dict[str, Any] | None = None
         self.steady = True
         self.look = looking.Look()
+        self._memory: dict[str, int | None] = {}
         self._sizes = (0, 0)
         self._sent: dict[str, bytes] = {}
         self._seed = seed
@@ -206,6 +207,12 @@ class Run:
         if session.submission is None:
             return
         call = self.cases.call(protocol.TRIALS - 1).packed
+        self._memory = self._peaks()  # what the profiler takes is not the file's
+        if self.bench.target.device == "cuda":
+            seen = looking.look(session.reference, call, session.first_limit, detail=False, calls=0)
+            self._memory["reference_device"] = seen.device_peak
+            seen = looking.look(session.submission, call, session.first_limit, detail=False, calls=0)
+            self._memory["submission_device"] = seen.device_peak
         if self.protocol_name != "profile":
             self.look = looking.look(session.submission, call, session.first_limit, detail=False)
             return
@@ -225,7 +232,7 @@ class Run:
         return job
 
     def _report(self, found: verdict.Verdict) -> dict[str, Any]:
-        memory = {job.role: job.peak_bytes() for job in self.jobs}
+        memory = self._memory or self._peaks()
         text: dict[str, str] = {}
         for job in self.jobs:
             if job.role == "submission":
@@ -258,6 +265,10 @@ class Run:
             for name, content in self.look.artifacts().items():
                 self._on_artifact(name, content)
         return result.build(facts)
+
+    def _peaks(self) -> dict[str, int | None]:
+        """Most memory that each job has held so far, bytes."""
+        return {job.role: job.peak_bytes() for job in self.jobs}
 
     def _close_jobs(self) -> None:
         for job in self.jobs:

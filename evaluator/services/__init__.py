@@ -2,7 +2,15 @@
 
 from evaluator.services.artifacts import keep_artifact
 from evaluator.services.baselines import record_baselines
-from evaluator.services.hosts import drain, quarantine, register_host, reinstate, retire_host, seen
+from evaluator.services.hosts import (
+    drain,
+    quarantine,
+    register_host,
+    reinstate,
+    reinstate_fit,
+    retire_host,
+    seen,
+)
 from evaluator.services.leases import Lease, heartbeat, lease, set_stage, wanted
 from evaluator.services.outcomes import (
     announce,
@@ -35,6 +43,7 @@ __all__ = [
     "refuse_on_host",
     "register_host",
     "reinstate",
+    "reinstate_fit",
     "release",
     "retire_host",
     "seen",

@@ -70,6 +70,12 @@ def reinstate(*, host: Host) -> None:
     )
 
 
+def reinstate_fit(*, host: Host, reason: str) -> None:
+    """Put a host back that left service for a reason that begins so, and for no other."""
+    quarantined = Host.objects.filter(pk=host.pk, state=Host.State.QUARANTINED)
+    quarantined.filter(reason__startswith=reason).update(state=Host.State.ACTIVE, reason="")
+
+
 def retire_host(*, host: Host) -> None:
     """Say that a host has stopped on purpose: it is no longer counted among those that can judge."""
     Host.objects.filter(pk=host.pk, session=host.session).update(

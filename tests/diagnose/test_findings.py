@@ -20,7 +20,7 @@ from evaluator.diagnose import findings, movement
 from evaluator.diagnose.native_facts import NativeFacts
 from evaluator.diagnose.timeline import timeline
 from evaluator.diagnose.trace import CALL, SETTLE, RankTrace, read
-from evaluator.harness.looking import packed
+from evaluator.harness.looking import Look, packed
 from evaluator.harness.rank import tracer
 
 
@@ -235,6 +235,13 @@ def test_a_card_without_any_mechanism_says_none() -> None:
     assert [row["name"] for row in found["mechanisms"]] == ["none"]
     assert movement.tell([], [], cards=True)["mechanisms"] == []
     assert movement.tell([], [], cards=True)["movement"]["told"] == movement.NO_TRACE
+
+
+@pytest.mark.parametrize(("claims", "total"), [([5, 7], 12), ([5, None], None), ([5, "7"], None), ([], None)])
+def test_peak_memory_of_the_cards_is_that_of_all_ranks(claims: list[Any], total: int | None) -> None:
+    blobs = [zlib.compress(json.dumps({"device_peak": claim}).encode()) for claim in claims]
+
+    assert Look(read(blobs)).device_peak == total
 
 
 def test_ranks_share_one_clock() -> None:

@@ -5,6 +5,7 @@ First comment line of the solution:
     # fake: hold PATH           say that it began by creating PATH, then work until PATH.go exists
     # fake: fault               raise JudgeFault
     # fake: nosandbox           raise NoSandbox
+    # fake: unfit               raise Unfit, and be unfit from then on
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from evaluator.harness.errors import JudgeFault, NoSandbox, Stopped
+from evaluator.harness.errors import JudgeFault, NoSandbox, Stopped, Unfit
 from tests.evaluator.build import result
 
 TIMELINE = (
@@ -29,6 +30,7 @@ class FakeJudge:
     def __init__(self, target: str) -> None:
         self.target = target
         self.closed = False
+        self.reasons: list[str] = []
         self._never = threading.Event()
 
     def score(
@@ -50,6 +52,9 @@ class FakeJudge:
                 on_stage(stage, {})
         if words[0] == "fault":
             raise JudgeFault("a fault by order of the test")
+        if words[0] == "unfit":
+            self.reasons = ["card 0 is slowed: hardware slowdown"]
+            raise Unfit(self.reasons)
         if words[0] == "nosandbox":
             raise NoSandbox(["no bubblewrap"], "apt-get install bubblewrap")
         if words[0] == "hold":
@@ -63,6 +68,9 @@ class FakeJudge:
         if found["timing"]:
             found["timing"]["noise_floor"] = noise_floor
         return found
+
+    def unfit(self) -> list[str]:
+        return self.reasons
 
     def _hold(self, path: Path, should_stop: Callable[[], bool]) -> None:
         path.touch()

@@ -135,6 +135,44 @@ def test_drain_works_until_nothing_is_left_and_survives_faults() -> None:
 
 
 @pytest.mark.django_db
+def test_a_host_with_sick_cards_takes_nothing_and_comes_back_when_they_are_well() -> None:
+    waiting = build.submission("# fake: correct\n")
+    one = worker(healthy=True)
+    one.judge.reasons = ["Xid 79 since the machine started: the card has fallen off the bus"]
+
+    assert one.drain() == 0
+    host = Host.objects.get()
+    assert (host.state, host.reason[:16]) == ("quarantined", "Not fit: Xid 79 ")
+
+    one.judge.reasons = []
+    assert one.drain() == 1
+    waiting.refresh_from_db()
+    assert (waiting.verdict, Host.objects.get().state) == ("correct", "active")
+
+
+@pytest.mark.django_db
+def test_cards_that_fail_under_a_lease_are_held_against_nobody() -> None:
+    build.submission("# fake: unfit\n")
+
+    assert worker(healthy=True).drain() == 1
+
+    attempt = Attempt.objects.get()
+    assert (attempt.exit_reason, attempt.counted) == ("fault", False)
+    assert Host.objects.get().reason == "Not fit: card 0 is slowed: hardware slowdown"
+    assert Submission.objects.get().state == "queued"
+
+
+@pytest.mark.django_db
+def test_what_an_operator_took_out_of_service_stays_out() -> None:
+    build.submission("# fake: correct\n")
+    one = worker(healthy=True)
+    services.quarantine(host=one.host, reason="new driver")
+
+    assert one.drain() == 0
+    assert Host.objects.get().reason == "new driver"
+
+
+@pytest.mark.django_db
 def test_an_unfit_host_leaves_service_and_blames_nobody() -> None:
     bad = build.submission("# fake: fault\n")
     assert worker(healthy=False).drain() == 1

@@ -93,3 +93,24 @@ def test_a_file_that_ends_in_the_traced_call_stays_correct(judge: Judge, tmp_pat
     assert found["movement"]["collectives"] == []
     assert "the traced call failed" in found["look_notes"][0]
     assert found["findings"] == []
+
+
+BIG = (
+    HEAD
+    + """
+
+def solution(tensor):
+    out = tensor.clone()
+    torch.ones(48 << 20)  # 192 MiB a rank, given back at once
+    dist.all_reduce(out)
+    return out
+"""
+)
+
+
+def test_peak_memory_of_both_sides_without_the_profilers(judge: Judge, tmp_path: Path) -> None:
+    memory = score(judge, BIG, tmp_path, protocol="check")["memory"]
+
+    more = memory["peak_bytes"] - memory["reference_peak_bytes"]
+    assert 150 << 20 < more < 1400 << 20
+    assert memory["device_peak_bytes"] is memory["reference_device_peak_bytes"] is None

@@ -260,3 +260,29 @@ def test_the_number_of_queries_does_not_grow_with_rows(
         client.get("/boards/cpu4/allreduce/")
     with django_assert_max_num_queries(6):
         client.get("/boards/cpu4/")
+
+
+@pytest.mark.parametrize(
+    ("memory", "peaks"),
+    [
+        ({"peak_bytes": 5, "reference_peak_bytes": 6}, (5, 6)),
+        ({"peak_bytes": 5, "reference_peak_bytes": 6, "device_peak_bytes": 70}, (5, 6)),
+        (
+            {
+                "peak_bytes": 5,
+                "reference_peak_bytes": 6,
+                "device_peak_bytes": 70,
+                "reference_device_peak_bytes": 80,
+            },
+            (70, 80),
+        ),
+    ],
+)
+def test_a_board_shows_memory_of_the_cards_where_both_sides_told(
+    memory: dict[str, int], peaks: tuple[int, int]
+) -> None:
+    attempt = scored(build.result(memory=memory))
+
+    (score,) = services.record_score(attempt=attempt)
+
+    assert (score.peak_bytes, score.reference_peak_bytes) == peaks

@@ -184,11 +184,14 @@ def logged(call: Callable[[], Any]) -> dict[str, Any]:
 def look(call: Callable[[], Any], *, warm: int, calls: int, detail: bool) -> bytes:
     """Everything of one rank, compressed. What cannot be had is left out, and `notes` says why."""
     found: dict[str, Any] = {"notes": []}
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        found["device_peak"] = torch.cuda.max_memory_allocated()
     for _ in range(warm):
         call()
     _settle()
     try:
-        found["trace"] = traced(call, calls)
+        if calls:
+            found["trace"] = traced(call, calls)
     except (RuntimeError, OSError, ValueError, KeyError, TypeError) as error:
         found["notes"].append(f"no trace: {type(error).__name__}: {error}"[:300])
     if detail:

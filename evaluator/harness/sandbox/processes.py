@@ -80,3 +80,15 @@ def wait_until_gone(pids: Iterable[int], deadline: float) -> None:
                 os.kill(pid, signal.SIGKILL)
         time.sleep(pause)
         pause = min(pause * 2, 0.02)
+
+
+def resident_peak(pids: Iterable[int]) -> int:
+    """Bytes: the most that each living process held in memory at once, summed. Shared pages count for each."""
+    total = 0
+    for pid in pids:
+        try:
+            lines = Path("/proc", str(pid), "status").read_text().splitlines()
+        except OSError:
+            continue
+        total += sum(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+    return total

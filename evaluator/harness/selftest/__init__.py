@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from evaluator.harness.health import Health, look
 from evaluator.harness.judge import Judge
 from evaluator.harness.result import environment
 from evaluator.harness.samples import all_samples
@@ -42,6 +43,16 @@ def sandbox_checks() -> list[Check]:
     inside = self_check(import_torch=True, fresh=True)
     told = "; ".join(inside.problems) or f"as it should be, looked at in {inside.seconds:.1f} s"
     return [grade, Check("sandbox from inside", inside.ok, told)]
+
+
+def card_checks(target: Target, seen: Callable[[Target], Health] = look) -> list[Check]:
+    """The cards are there, sound and quiet."""
+    if target.device == "cpu":
+        return []
+    health = seen(target)
+    cards = ", ".join(f"{card['index']}: {card['name']}, driver {card['driver']}" for card in health.cards)
+    unread = f"; not readable: {', '.join(health.unread)}" if health.unread else ""
+    return [Check("cards", not health.reasons, "; ".join(health.reasons or [cards]) + unread)]
 
 
 def _scored(judge: Judge, name: str, slug: str, path: Path, size: str) -> tuple[Check, dict[str, Any]]:
@@ -101,9 +112,10 @@ def run(target_name: str, judge_of: Callable[[str], Judge] = Judge) -> dict[str,
     """All checks as plain JSON: {"ok", "target", "checks", "rates", "environment"}. Raises JudgeFault."""
     target = load_target(target_name)
     size = "tiny" if target.device == "cpu" else "default"
-    checks = sandbox_checks()
+    checks = [*card_checks(target), *sandbox_checks()]
     measured = None
-    if all(check.ok for check in checks if check.name == "sandbox from inside") and len(checks) > 1:
+    told = [check for check in checks if check.name in ("cards", "sandbox from inside")]
+    if all(check.ok for check in told) and "sandbox from inside" in {check.name for check in told}:
         with judge_of(target_name) as judge:
             for name, slug, path in known_kernels(target):
                 checks.append(_scored(judge, name, slug, path, size)[0])

@@ -1,0 +1,195 @@
+"""How busy one host's scoring lane is with a backlog, and what a naive serial protocol would make of it.
+
+    python -m tests.bench.bench_pipeline [--backlog 40] [--naive 2] [--out FILE.json]
+
+One run, two parts. *Pipeline*: the backlog goes through the queue's own services and the worker's loop into the judge,
+mode `quick`, on a database of its own. *Naive*: in the style of published scripts, for each of five trials a fresh
+torchrun for the reference and one for the solution, the timed calls in the last trial's processes (12 a side, as
+`quick`); a few correct files only, so that its rate is not burdened by hangs. Nothing else may run meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings.test")
+
+ROOT = Path(__file__).resolve().parents[2]
+TRIALS, NAIVE_CALLS, RANKS = 5, 12, 4
+MIX = (
+    "allreduce_gather_and_sum.py",
+    "allreduce_in_pieces.py",
+    "allgather_broadcasts.py",
+    "tp_rms_norm_gathered_sums.py",
+    "allreduce_without_communication.py",
+    "clip_grad_norm_flat.py",
+    "allgather_wrong_dtype.py",
+    "allreduce_cpp_sum.py",
+    "tp_rms_norm_forgot_all_reduce.py",
+    "clip_grad_norm_raises.py",
+)
+NAIVE_FILES = ("allreduce_gather_and_sum.py", "allgather_broadcasts.py")
+"""Correct, slower, wrong, of a wrong type, raising, and one with C++ to build: repeated until the backlog is full."""
+
+
+def backlog(count: int, names: tuple[str, ...] = MIX) -> list[tuple[str, Path]]:
+    """(problem, file) of every submission, in order."""
+    from evaluator.harness.samples import all_samples
+
+    known = {sample.file: sample for sample in all_samples()}
+    chosen = [(known[name].problem, known[name].path) for name in names]
+    return [chosen[index % len(chosen)] for index in range(count)]
+
+
+def pipeline(files: list[tuple[str, Path]]) -> dict[str, Any]:
+    """Send everything, then let one worker drain the queue; times from its start to the last result."""
+    from evaluator import services
+    from evaluator.harness.judge import Judge
+    from evaluator.models import Attempt
+    from evaluator.pulse import Pulse
+    from evaluator.queues import rhythm
+    from evaluator.worker import Worker
+    from portal.submissions.models import Submission
+    from tests import factories
+
+    author = factories.UserFactory()
+    for slug, path in files:
+        factories.submission(author, text=path.read_text(), problem=problem_row(slug), mode="quick")
+    host = services.register_host(name="bench", target="cpu4")
+    pulse = Pulse(host, rhythm())
+    pulse.start()
+    with Judge("cpu4") as judge:
+        for template in judge._pool._waiting:
+            template.wait()
+        worker = Worker(host=host, target="cpu4", judge=judge, pulse=pulse, self_test=lambda judge: False)
+        began = time.perf_counter()
+        worker.drain()
+        wall = time.perf_counter() - began
+    pulse.end()
+    results = [attempt.result for attempt in Attempt.objects.exclude(result=None)]
+    if len(results) != len(files):
+        raise SystemExit(f"{len(results)} of {len(files)} submissions have a result")
+    first_builds = sum(r["durations"].get("building", 0.0) for r in results if not r["build"]["cached"])
+    stages: dict[str, float] = {}
+    for found in results:
+        for name, seconds in found["durations"].items():
+            stages[name] = stages.get(name, 0.0) + seconds
+    occupied = sum(stages.values()) - first_builds
+    verdicts: dict[str, int] = {}
+    for row in Submission.objects.all():
+        verdicts[row.verdict] = verdicts.get(row.verdict, 0) + 1
+    return {
+        "submissions": len(files),
+        "wall_s": round(wall, 1),
+        "first_builds_s": round(first_builds, 1),
+        "stages_s": {name: round(seconds, 1) for name, seconds in sorted(stages.items())},
+        "lane_occupied_share_without_first_builds": round(occupied / (wall - first_builds), 3),
+        "measuring_share_without_first_builds": round(
+            sum(stages.get(name, 0.0) for name in ("correctness", "warmup", "timing"))
+            / (wall - first_builds),
+            3,
+        ),
+        "per_hour": round(3600 * len(files) / wall),
+        "per_hour_without_first_builds": round(3600 * len(files) / (wall - first_builds)),
+        "verdicts": verdicts,
+    }
+
+
+def problem_row(slug: str) -> Any:
+    """The problem's row in the bench's database."""
+    from problems.models import Problem
+
+    return Problem.objects.get(slug=slug)
+
+
+def torchrun(path: Path, slug: str, seed: int, calls: int, out: Path) -> float:
+    """Seconds of one fresh job."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(RANKS), "--standalone"]
+    worker = Path(__file__).with_name("naive_worker.py")
+    command += [str(worker), str(path), slug, "tiny", str(seed), str(calls), str(out)]
+    began = time.perf_counter()
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    subprocess.run(command, check=True, cwd=ROOT, env=env, capture_output=True, timeout=180)
+    return time.perf_counter() - began
+
+
+def naive(count: int) -> dict[str, Any]:
+    """Five trials of two fresh jobs each, for `count` correct files."""
+    import torch
+
+    from problems.registry import load_problem
+
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for slug, path in backlog(count, NAIVE_FILES):
+            began = time.perf_counter()
+            for trial in range(TRIALS):
+                calls = NAIVE_CALLS if trial == TRIALS - 1 else 0
+                answers = []
+                reference = load_problem(slug).folder / "reference.py"
+                for role, file in (("reference", reference), ("solution", path)):
+                    out = Path(folder) / f"{role}.pt"
+                    torchrun(file, slug, 1000 + trial, calls, out)
+                    answers.append(torch.load(out)["answer"])
+                torch.testing.assert_close(*answers, rtol=1e-2, atol=1e-2)
+            rows.append(time.perf_counter() - began)
+    seconds = median(rows)
+    return {
+        "submissions": count,
+        "jobs_each": 2 * TRIALS,
+        "seconds_each": [round(row, 1) for row in rows],
+        "per_hour": round(3600 / seconds, 1),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_pipeline", description=__doc__)
+    parser.add_argument("--backlog", type=int, default=40)
+    parser.add_argument("--naive", type=int, default=2)
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+    from django.test.utils import setup_databases, teardown_databases
+
+    from evaluator.harness.result import environment
+
+    load = os.getloadavg()[0]
+    before = setup_databases(verbosity=0, interactive=False)
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["PKB_BUILD_CACHE"] = cache  # so that first builds are first builds
+        try:
+            call_command("sync_catalog", verbosity=0)
+            ours = pipeline(backlog(args.backlog))
+        finally:
+            teardown_databases(before, verbosity=0)
+    theirs = naive(args.naive)
+    report = {
+        "command": "python -m tests.bench.bench_pipeline " + " ".join(sys.argv[1:]),
+        "environment": environment(),
+        "load_before": round(load, 2),
+        "pipeline": ours,
+        "naive": theirs,
+        "times_naive": round(ours["per_hour"] / theirs["per_hour"], 1),
+        "aims": {"lane_occupied_share": 0.85, "times_naive": 5},
+    }
+    text = json.dumps(report, indent=1) + "\n"
+    sys.stdout.write(text)
+    if args.out:
+        args.out.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
