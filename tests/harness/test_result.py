@@ -1,0 +1,45 @@
+"""What a result says of itself, without ranks."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from evaluator.harness import result
+from evaluator.harness.judge import Judge
+from evaluator.harness.protocol import plan
+from portal.pages.words import FLAGS
+from problems.registry import load_target
+
+
+def flags(target: str, protocol: str, steady: bool = True) -> list[str]:
+    facts: Any = SimpleNamespace(session=None, target=load_target(target), protocol=protocol, steady=steady)
+    return result._flags(cast(result.Facts, facts))
+
+
+def test_a_target_that_is_not_timed_says_so() -> None:
+    assert flags("h200x1", "check") == ["unranked_protocol", "untimed_target"]
+    assert flags("cpu4", "paper") == []
+    assert flags("cpu4", "profile", steady=False) == ["noisy", "unranked_protocol"]
+
+
+@pytest.mark.parametrize(
+    "flag", ["untimed_target", "noisy", "unranked_protocol", "built_late", "below_resolution"]
+)
+def test_every_flag_has_words_on_the_page(flag: str) -> None:
+    assert FLAGS[flag]
+
+
+def test_a_profile_is_timed_as_quick_is() -> None:
+    import random
+
+    quick, profile = (plan(name, 0.01, random.Random(1)) for name in ("quick", "profile"))
+    assert (profile.pairs, profile.block, profile.warmup) == (quick.pairs, quick.block, quick.warmup)
+
+
+@pytest.mark.parametrize("target", ["h100x4", "h200x4", "b200x4", "h200x2"])
+def test_targets_that_rank_times_on_cards_are_refused_in_words(target: str) -> None:
+    with pytest.raises(Exception, match="slots in card memory"):
+        Judge(target)
