@@ -1,7 +1,7 @@
 # Every target says what it does: `make help`.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help gpu-test adversary setup demo test test-fast test-serial test-postgres lint types imports run worker migrate clean
+.PHONY: help gate-all gpu-test adversary setup demo test test-fast test-serial test-postgres lint types imports run worker migrate clean
 
 PYTHON ?= python3.11
 VENV := .venv
@@ -75,6 +75,10 @@ test-postgres: setup ## The tests that touch the database, once more on PostgreS
 test-serial: setup ## Tests with real ranks, worker processes or a browser, one at a time
 	$(BIN)/pytest -p no:xdist -m "(serial or browser) and not gpu" $(ARGS)
 
+gate-all: setup ## The mutation gate over the whole catalogue at 2, 4 and 8 ranks (SEEDS=20)
+	for ranks in 2 4 8; do $(BIN)/python -m evaluator.harness gate --world $$ranks --seeds $(SEEDS) $(ARGS) || exit 1; done
+
+SEEDS ?= 20
 GPU_TARGET ?= h200x1
 GPU_PYTHON ?= python3
 GPU_HARNESS = $(GPU_PYTHON) -m evaluator.harness

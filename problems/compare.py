@@ -48,7 +48,8 @@ def _report(bad: torch.Tensor, got: torch.Tensor, want: torch.Tensor, reason: st
     )
 
 
-def _raw(tensor: torch.Tensor) -> torch.Tensor:
+def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor's bits as integers (complex: of both parts), to be compared whatever they mean."""
     kinds = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     if tensor.dtype.is_complex:
         tensor = torch.view_as_real(tensor)
@@ -66,7 +67,7 @@ def compare(got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance) -> Wron
         got, want = got.cuda(), want.cuda()
     inexact = got.dtype.is_floating_point or got.dtype.is_complex
     if not inexact or (tolerance.exact and got.dtype == want.dtype):
-        left, right = (got, want) if not inexact else (_raw(got), _raw(want))
+        left, right = (got, want) if not inexact else (as_bytes(got), as_bytes(want))
         bad = left != right
         if bad.ndim > got.ndim:
             bad = bad.any(-1)

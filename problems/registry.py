@@ -222,6 +222,18 @@ class Problem:
         """Roofline times of the phases on a target, in seconds."""
         return roofline.phase_times(self.phases, self.symbols(size, target.ranks), target.hardware)
 
+    def floor(self, size: str, target: Target) -> float | None:
+        """Seconds for the bytes that any correct algorithm must move; None on a CPU, whose caches hide them.
+
+        Unlike the roofline this holds whatever the algorithm: a time below it was not measured right.
+        """
+        if target.device == "cpu":
+            return None
+        symbols, hardware = self.symbols(size, target.ranks), target.hardware
+        wire = roofline.evaluate(self.data["floor"].get("wire_bytes", 0), symbols) / (hardware.link_gbs * 1e9)
+        memory = roofline.evaluate(self.data["floor"].get("memory_bytes", 0), symbols)
+        return max(wire, memory / (hardware.memory_gbs * 1e9))
+
     @cached_property
     def bound(self) -> str:
         """compute, memory or nvlink: what bounds the default size on the official target."""
@@ -328,7 +340,7 @@ def _module(path: Path) -> ModuleType:
 
 REQUIRED = (
     "slug number title level domain parallelism collectives summary semantics signature arguments "
-    "outputs sizes phases"
+    "outputs sizes phases floor"
 ).split()
 
 

@@ -3,22 +3,29 @@
 On `seeds` draws the reference (real gloo ranks) and golden in float32 must agree with golden in
 float64, the reference with at least half of the tolerance to spare; and every mutant must fail:
 zeros, the mean, the previous answer, an input handed through, rank 0 only, no communication, an
-in-place effect left out, and values rounded through the next lower format.
+in-place effect left out, and values rounded through the next lower format. The judge checks several
+calls, so a mutant fails when it does on one of the last draws: a single scalar may survive rounding.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import pairwise
 from typing import Any
 
 import torch
 
 from evaluator.harness.check import Mismatch, check_rank, margin_rank, validity
 from evaluator.harness.trustedranks import RankFailed, TrustedRanks
+from problems.compare import as_bytes
 from problems.draw import Draw
 from problems.leaves import Answer, map_tensors, tensors
 from problems.registry import Problem
+
+DRAWS = 12  # fewer than the judge compares: five trials, and at least ten timed calls
 
 LOWER = {
     torch.float64: torch.float32,
@@ -129,7 +136,7 @@ def _mean(problem: Problem, case: Case, previous: Case, got: list[Answer]) -> li
 
 
 def _input(problem: Problem, case: Case, previous: Case, got: list[Answer]) -> list[Answer] | None:
-    """Hand through an argument of the same shape and dtype wherever there is one."""
+    """Hand through an argument of the same shape and dtype wherever there is one that is not the answer."""
     found = False
 
     def replace(tree: Any, sources: list[torch.Tensor]) -> Any:
@@ -137,7 +144,7 @@ def _input(problem: Problem, case: Case, previous: Case, got: list[Answer]) -> l
             nonlocal found
             for source in sources:
                 if source.shape == tensor.shape and source.dtype == tensor.dtype:
-                    found = True
+                    found = found or not torch.equal(as_bytes(source), as_bytes(tensor))
                     return source.detach().clone()
             return tensor
 
@@ -205,25 +212,35 @@ def run_gate(
     """Run the whole gate for one problem on one pool of ranks."""
     world_size = pool.world_size
     report = GateReport(problem.slug, world_size, seeds, waived=problem.waivers)
-    previous: Case | None = None
-    got: list[Answer] = []
-    case: Case | None = None
+    # Large draws are not kept: one and its predecessor must do.
+    draws: deque[tuple[Case, list[Answer]]] = deque(maxlen=DRAWS + 1 if size == "tiny" else 2)
     threads = torch.get_num_threads()
     if size == "tiny":
         # Threads gain nothing on small tensors; on a busy machine their barriers cost 10 to 20 times as much.
         torch.set_num_threads(1)
     try:
         for call in range(seeds):
-            previous, case = case, make_case(problem, size, world_size, secret, call)
-            got = pool.call(problem, case.args)
-            _check_truth(problem, report, case, got, size, call)
-        if case is not None and previous is not None and report.passed:
-            _check_mutants(problem, report, pool, case, previous, got, size)
+            case = make_case(problem, size, world_size, secret, call)
+            draws.append((case, pool.call(problem, case.args)))
+            _check_truth(problem, report, *draws[-1], size, call)
+        if report.passed:
+            _check_mutants(problem, report, pool, list(draws), size)
     except RankFailed as error:
         report.problems.append(str(error))
     finally:
         torch.set_num_threads(threads)
     return report
+
+
+def _undeclared(problem: Problem, got: list[Answer]) -> list[str]:
+    """Outputs of the reference whose dtype is not the declared one: the declaration is what people read."""
+    found = set()
+    for answer in got:
+        for path, leaf in tensors(answer.output):
+            declared = next(output for output in problem.outputs if fnmatchcase(path, output.at))
+            if str(leaf.dtype) != f"torch.{declared.dtype}":
+                found.add(f"output {declared.name} is {leaf.dtype}, declared {declared.dtype}")
+    return sorted(found)
 
 
 def _check_truth(
@@ -233,6 +250,7 @@ def _check_truth(
     if wrong:
         report.problems.append(f"call {call}: the reference disagrees with golden: {wrong}")
         return
+    report.problems += _undeclared(problem, got)
     for answer, want in zip(got, case.answers, strict=True):
         report.margin = max(report.margin, margin_rank(problem, answer, want))
     if report.margin > 0.5:
@@ -247,31 +265,45 @@ def _check_truth(
                 report.problems.append(f"call {call}: golden in float32 disagrees: {wrong}")
 
 
+def _mutated(
+    name: str,
+    problem: Problem,
+    pool: TrustedRanks,
+    draw: tuple[Case, list[Answer]],
+    previous: tuple[Case, list[Answer]],
+) -> list[Answer] | None:
+    """What a mutant would answer on one draw; None where it changes nothing. Raises RankFailed."""
+    case, got = draw
+    if name == "previous":
+        return previous[1]
+    if name == "no_communication":
+        return pool.call(problem, case.args, communicate=False)
+    return MUTANTS[name](problem, case, previous[0], got)
+
+
 def _check_mutants(
     problem: Problem,
     report: GateReport,
     pool: TrustedRanks,
-    case: Case,
-    previous: Case,
-    got: list[Answer],
+    draws: list[tuple[Case, list[Answer]]],
     size: str,
 ) -> None:
-    candidates: dict[str, list[Answer] | None] = {
-        name: mutant(problem, case, previous, got) for name, mutant in MUTANTS.items()
-    }
-    candidates["previous"] = pool.call(problem, previous.args)
-    try:
-        candidates["no_communication"] = pool.call(problem, case.args, communicate=False)
-    except RankFailed:
-        report.killed.append("no_communication")
-    for name, answers in candidates.items():
-        if answers is None:
-            continue
-        wrong = accepted(problem, case, answers, size)
-        if wrong is not None:
-            report.killed.append(name)
-        elif name not in report.waived:
-            report.problems.append(f"mutant {name!r} passes")
+    for name in (*MUTANTS, "previous", "no_communication"):
+        applied = False
+        for previous, draw in reversed(list(pairwise(draws))):
+            try:
+                answers = _mutated(name, problem, pool, draw, previous)
+            except RankFailed:
+                killed = True
+            else:
+                applied = applied or answers is not None
+                killed = answers is not None and accepted(problem, draw[0], answers, size) is not None
+            if killed:
+                report.killed.append(name)
+                break
+        else:
+            if applied and name not in report.waived:
+                report.problems.append(f"mutant {name!r} passes")
     for name in report.waived:
         if name in report.killed:
             report.problems.append(f"mutant {name!r} is waived but fails: remove the waiver")

@@ -8,7 +8,7 @@ import pytest
 
 from evaluator.harness.gate import run_gate
 from evaluator.harness.trustedranks import TrustedRanks
-from problems.registry import all_problems, load_problem
+from problems.registry import Problem, all_problems, load_problem
 
 RANKS = 4
 SEEDS = 20
@@ -40,3 +40,14 @@ def test_a_wide_tolerance_does_not_pass(ranks: TrustedRanks, monkeypatch: pytest
     report = run_gate(load_problem("allreduce"), ranks, seeds=2)
 
     assert "mutant 'zeros' passes" in report.problems
+
+
+@pytest.mark.serial
+def test_a_wrong_declaration_does_not_pass(ranks: TrustedRanks) -> None:
+    """What people read about an output is what the reference returns."""
+    problem = load_problem("allreduce")
+    said = {**problem.data, "outputs": [{**problem.data["outputs"][0], "dtype": "float32"}]}
+
+    report = run_gate(Problem(problem.folder, said), ranks, seeds=2)
+
+    assert "output out is torch.bfloat16, declared float32" in report.problems

@@ -81,3 +81,26 @@ def test_shares_over_the_87(record_property: Any) -> None:
     assert bounds == {"nvlink": 64, "memory": 16, "compute": 7}
     shares = {name: 100 * count / 87 for name, count in bounds.items()}
     assert shares == pytest.approx({"nvlink": 75, "memory": 18, "compute": 7}, abs=2)
+
+
+@pytest.mark.parametrize("problem", EVERY, ids=lambda p: p.slug)
+def test_the_strict_floor_lies_below_every_phase_account(problem: registry.Problem) -> None:
+    """A floor above what the phases move would reject honest files; it never counts on a CPU."""
+    assert set(problem.data["floor"]) <= {"wire_bytes", "memory_bytes"}
+    assert problem.floor("default", registry.load_target("cpu4")) is None
+    for ranks in problem.world_sizes:
+        target = dataclasses.replace(OFFICIAL, ranks=ranks)
+        for size in problem.sizes:
+            phases = problem.times(size, target)
+            symbols = problem.symbols(size, ranks)
+            least = {
+                name: roofline.evaluate(problem.data["floor"].get(f"{name}_bytes", 0), symbols)
+                for name in ("wire", "memory")
+            }
+            link = sum(phase.link for phase in phases) * target.hardware.link_gbs * 1e9
+            memory = sum(phase.memory for phase in phases) * target.hardware.memory_gbs * 1e9
+            assert least["wire"] <= link * (1 + 1e-9), (ranks, size)
+            assert least["memory"] <= memory * (1 + 1e-9), (ranks, size)
+            floor = problem.floor(size, target)
+            assert floor is not None
+            assert 0 < floor <= roofline.roof_seconds(phases) * (1 + 1e-9), (ranks, size)
