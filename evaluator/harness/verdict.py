@@ -33,7 +33,7 @@ _BUILD = re.compile(
 )
 _NO_CUDA = re.compile(
     r"no NVIDIA driver|not compiled with CUDA|CUDA_HOME environment variable is not set|"
-    r"No CUDA runtime|needs a CUDA build|libcudart|CUDA is not available",
+    r"No CUDA runtime|needs a CUDA build|libcudart|CUDA is not available|No module named 'triton'",
     re.I,
 )
 _MEMORY = re.compile(

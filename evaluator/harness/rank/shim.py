@@ -78,7 +78,8 @@ class Rank:
     def start(self) -> None:
         """Join the process group, make the problem's groups, import the solution."""
         torch.set_num_threads(self.order["threads"])
-        gloo_compat.install()
+        if self.order["backend"] == "gloo":
+            gloo_compat.install()
         if self.order["device"] is None:
             apart.enter_own_domain()
         else:

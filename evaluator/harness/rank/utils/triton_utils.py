@@ -1,11 +1,30 @@
 """Triton device functions for symmetric-memory kernels: thread indices, signals, a barrier by block.
 
-Cards only: importing this needs Triton. Signals are 32-bit flags that go 0 → 1 by `send_signal` and
+Cards only. Without Triton the import still works, for files that take another way on a CPU, and a call
+says what is missing. Signals are 32-bit flags that go 0 → 1 by `send_signal` and
 1 → 0 by `wait_signal`, both by compare-and-swap at system scope.
 """
 
-import triton
-import triton.language as tl
+from typing import Any
+
+try:
+    import triton
+    import triton.language as tl
+except ModuleNotFoundError:
+
+    class _Absent:
+        """Stands for Triton where it is not installed: takes annotations and decorates, but runs nothing."""
+
+        constexpr = None
+
+        @staticmethod
+        def jit(function: Any) -> Any:
+            def refuse(*args: Any, **kwargs: Any) -> Any:
+                raise RuntimeError(f"{function.__name__} needs a CUDA build: this target has no Triton")
+
+            return refuse
+
+    triton = tl = _Absent
 
 
 @triton.jit
