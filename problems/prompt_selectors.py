@@ -28,10 +28,15 @@ class Choice:
     def prompt(self, problem: Problem, backend: str = "") -> Prompt:
         """Return the prompt of a problem, in the first of the backends unless told."""
         target = self.target
-        hardware = {"title": target.title, "ranks": target.ranks, "backend": target.backend}
+        hardware = {
+            "title": target.title,
+            "ranks": target.ranks,
+            "backend": target.backend,
+            "cells": list(target.cells),
+        }
         return build_prompt(
             slug=problem.slug,
-            title=problem.title,
+            title=f"{problem.title} (problem {problem.number}, `{problem.slug}`)",
             spec=problem.spec,
             target=target.slug,
             hardware=hardware | {key: target.spec.get(key) for key in _HARDWARE},

@@ -1,12 +1,15 @@
 """The prompt that a model gets for a problem: same declaration in, same text and hash out. Free of Django."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from problems.prompt_examples import EXAMPLES
+from problems.prompt_facts import HELPERS, comparison, judging
 
+_WORD = re.compile(r"[A-Za-z_]\w*")
 VARIANTS = ("zero-shot", "one-shot")
 DTYPES = {"bf16": "bfloat16"}
 BACKENDS = {
@@ -50,9 +53,10 @@ def build_prompt(
 ) -> Prompt:
     """Return the prompt for a problem on a target.
 
-    `hardware` has title, ranks, backend, device, and if known arch, peaks_tflops, memory_gbs, link_gbs,
-    in_network_reduction. Without `backend` it is the target's usual one. The text does not depend on the
-    order of keys in `spec` or `hardware`. Raises ValueError for an unknown variant, backend or dtype.
+    `hardware` has title, ranks, backend, device, and if known cells (the sizes that are judged), arch,
+    peaks_tflops, memory_gbs, link_gbs, in_network_reduction. Without `backend` it is the target's usual one. The
+    text does not depend on the order of keys in `spec` or `hardware`. Raises ValueError for an unknown variant,
+    backend or dtype.
     """
     backend = backend or backends_of(hardware)[0]
     choices = {"variant": (variant, VARIANTS), "backend": (backend, BACKENDS), "dtype": (dtype, DTYPES)}
@@ -64,11 +68,13 @@ def build_prompt(
         _task(hardware),
         f"## Language\n\n{BACKENDS[backend]}",
         f"## Hardware\n\n{_hardware(hardware, DTYPES[dtype])}",
-        f"## What to compute\n\n{spec['semantics']}",
+        f"## What to compute\n\n{_semantics(spec)}",
         f"## Signature\n\n```python\n{spec['signature']}\n```",
         f"## Arguments\n\n{_arguments(spec['arguments'])}",
         f"## Outputs\n\n{_outputs(spec['outputs'])}",
-        f"## Sizes\n\n{_sizes(spec['sizes'])}",
+        f"## Sizes\n\n{_sizes(spec, hardware)}",
+        f"## How your file is judged\n\n{judging(hardware)}",
+        f"## What your file can import\n\n{HELPERS[backend]}",
         f"## Reference\n\nThis is the baseline your file is measured against.\n\n```python\n"
         f"{str(spec['reference']).strip()}\n```",
         _rules(hardware),
@@ -109,17 +115,28 @@ def _task(hardware: Mapping[str, Any]) -> str:
     )
 
 
-def _arguments(arguments: list[Mapping[str, str]]) -> str:
-    roles = {
-        "dynamic": "",
-        "inout": " Change it in place as described: the change is compared.",
-        "scratch": " You may overwrite it; it is not compared.",
-        "static": " The same at every call.",
-    }
-    return "\n".join(
-        f"- `{a['name']}`: {_kind(a)}. {a['description']}{roles.get(a['role'], '')}".rstrip()
-        for a in arguments
-    )
+def _semantics(spec: Mapping[str, Any]) -> str:
+    """What to compute, and what looks like a mistake in it but is not."""
+    text = str(spec["semantics"])
+    if spec.get("oddities"):
+        text += "\n\nWhat looks odd, but is meant:\n\n" + "\n".join(f"- {item}" for item in spec["oddities"])
+    return text
+
+
+def _arguments(arguments: list[Mapping[str, Any]]) -> str:
+    return "\n".join(f"- `{a['name']}`: {_kind(a)}. {a['description']}{_role(a)}".rstrip() for a in arguments)
+
+
+def _role(argument: Mapping[str, Any]) -> str:
+    match argument["role"]:
+        case "inout":
+            how = comparison(argument) if argument.get("tolerance") else ""
+            return f" Change it in place as described: the change is compared. {how}".rstrip()
+        case "scratch":
+            return " You may overwrite it; it is not compared."
+        case "static":
+            return " The same at every call."
+    return ""
 
 
 def _kind(item: Mapping[str, str]) -> str:
@@ -128,21 +145,48 @@ def _kind(item: Mapping[str, str]) -> str:
 
 
 def _outputs(outputs: list[Mapping[str, Any]]) -> str:
+    """One line per output; several are returned as a tuple, or as the keys that they are named by."""
     lines = []
     for output in outputs:
         facts = ", ".join(str(output[key]) for key in ("shape", "dtype", "ranks") if output.get(key))
-        lines.append(f"- `{output['name']}`: {facts}. {output.get('description', '')}".rstrip())
+        about = f" {output['description']}" if output.get("description") else ""
+        alias = ", ".join(f"`{name}`" for name in output.get("may_alias", ()))
+        shared = f" It may share memory with {alias}." if alias else ""
+        lines.append(f"- `{output['name']}`: {facts}.{about} {comparison(output)}{shared}")
     return "\n".join(lines)
 
 
-def _sizes(sizes: Mapping[str, Mapping[str, int]]) -> str:
+def _sizes(spec: Mapping[str, Any], hardware: Mapping[str, Any]) -> str:
     """List sizes in one order whatever the database made of the keys: PostgreSQL's jsonb sorts them."""
+    sizes: Mapping[str, Mapping[str, int]] = spec["sizes"]
     usual = ("tiny", "default", "large")
     names = [name for name in usual if name in sizes] + sorted(set(sizes) - set(usual))
-    return "\n".join(
+    lines = [
         f"- {name}: " + ", ".join(f"{key} = {value}" for key, value in sorted(sizes[name].items()))
         for name in names
-    )
+    ]
+    derived = derived_symbols(spec)
+    if derived:
+        lines.append("- at every size: " + ", ".join(f"{name} = {rule}" for name, rule in derived))
+    judged = [name for name in hardware.get("cells") or () if name in sizes]
+    told = f" Judged here: {', '.join(judged)}." if judged else ""
+    return f"W is the number of ranks, {hardware['ranks']} here; // rounds down.{told}\n\n" + "\n".join(lines)
+
+
+def derived_symbols(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The derived symbols that shapes name, and those that they are made of, by name. Arguments are none."""
+    arguments = spec.get("arguments", ())
+    symbols = dict(spec.get("symbols", {}))
+    for argument in arguments:
+        symbols.pop(argument["name"], None)
+    found: dict[str, str] = {}
+    todo = _WORD.findall(" ".join(item.get("shape", "") for item in (*arguments, *spec.get("outputs", ()))))
+    while todo:
+        name = todo.pop()
+        if name in symbols and name not in found:
+            found[name] = symbols[name]
+            todo += _WORD.findall(symbols[name])
+    return sorted(found.items())
 
 
 def _rules(hardware: Mapping[str, Any]) -> str:
@@ -152,7 +196,8 @@ def _rules(hardware: Mapping[str, Any]) -> str:
     return (
         "## Rules\n\n"
         "- Values are new at every call; shapes, dtypes and the structure of outputs must match exactly.\n"
-        "- Do not change inputs unless an argument says so.\n"
+        "- Any strides will do for a returned tensor; lists and tuples count as the same.\n"
+        "- Do not change inputs unless an argument says so, and return no view of an input unless an output says so.\n"
         f"- {device} allowed, as are side streams, overlap and buffers kept between calls.\n"
         "- Answer with the file only, in one ```python block."
     )

@@ -84,9 +84,11 @@ def problem_fields(problem: registry.Problem, targets: list[registry.Target]) ->
             "oddities": problem.oddities,
             "world_sizes": problem.world_sizes,
             "sizes": problem.sizes,
+            "symbols": dict(problem.data.get("symbols", {})),
             "arguments": [_argument(a) for a in problem.arguments],
             "outputs": [_output(o) for o in problem.outputs],
             "phases": [_phase(p) for p in problem.phases],
+            "floor": dict(problem.data["floor"]),
             "roofline": {t.slug: _roofline(problem, t) for t in targets},
             "samples": _samples(problem.slug),
             "reference": (problem.folder / "reference.py").read_text(),
@@ -108,8 +110,11 @@ def _samples(slug: str) -> list[dict[str, str]]:
     ]
 
 
-def _argument(argument: registry.Argument) -> dict[str, str]:
+def _argument(argument: registry.Argument) -> dict[str, Any]:
+    """Return an argument's declaration; `tolerance` only where the change in place is compared."""
+    rules = {"tolerance": _tolerance(argument.tolerance[0][1])} if argument.tolerance else {}
     return {
+        **rules,
         "name": argument.name,
         "kind": argument.kind,
         "role": argument.role,
@@ -153,7 +158,8 @@ def _roofline(problem: registry.Problem, target: registry.Target) -> dict[str, A
     """Return size -> least times in microseconds on a target, with each phase's limiter.
 
     `other_form` has the same for a switch that is not the target's: without in-network reduction where the
-    target has it, with it where not; None where that changes nothing.
+    target has it, with it where not; None where that changes nothing. `floor_us` is the strict floor, None
+    on a CPU target.
     """
     turned = not target.hardware.in_network_reduction
     other = replace(target.hardware, in_network_reduction=turned)
@@ -161,7 +167,12 @@ def _roofline(problem: registry.Problem, target: registry.Target) -> dict[str, A
     for size in problem.sizes:
         times = problem.times(size, target)
         others = roofline.phase_times(problem.phases, problem.symbols(size, target.ranks), other)
-        found[size] = {**_times(times), "other_form": _times(others) if others != times else None}
+        least = problem.floor(size, target)
+        found[size] = {
+            **_times(times),
+            "other_form": _times(others) if others != times else None,
+            "floor_us": None if least is None else least * 1e6,
+        }
     return found
 
 

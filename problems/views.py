@@ -10,8 +10,10 @@ from problems import selectors
 from problems.filters import ProblemFilter
 from problems.highlight import render as render_code
 from problems.models import Problem, Target
+from problems.prompt_facts import comparison
 from problems.prompt_selectors import DEFAULT_TARGET, Choice
-from problems.prompts import VARIANTS, Prompt, backends_of
+from problems.prompts import VARIANTS, Prompt, backends_of, derived_symbols
+from problems.prose import blocks
 
 PAGE = 100
 
@@ -42,19 +44,34 @@ def problem_context(slug: str) -> dict[str, Any]:
     problem = Problem.objects.active().filter(slug=slug).first()
     if problem is None:
         raise Http404
-    targets = list(Target.objects.active())
+    targets = sorted(Target.objects.active(), key=lambda t: (not t.spec.get("official"), t.slug))
+    prompts = _prompts(problem, targets)
     return {
         "problem": problem,
         "spec": problem.spec,
+        "semantics": blocks(problem.spec.get("semantics", "")),
+        "arguments": [_compared(item) for item in problem.spec.get("arguments", [])],
+        "outputs": [_compared(item) for item in problem.spec.get("outputs", [])],
+        "derived": derived_symbols(problem.spec),
         "reference": render_code(problem.spec.get("reference", "")),
         "signature": render_code(problem.spec.get("signature", "")),
         "samples": [
             {**sample, "code": render_code(sample["source"])} for sample in problem.spec.get("samples", [])
         ],
-        "prompts": _prompts(problem, targets),
+        "prompts": prompts,
+        "other_prompts": [
+            (target, [(variant, b) for variant in VARIANTS for b in backends_of(target.spec)])
+            for target in targets
+            if not prompts or target.slug != prompts[0].target
+        ],
         "targets": targets,
         "roofs": _roofs(problem, targets),
     }
+
+
+def _compared(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an argument or output with `compared`: how it is compared, in a sentence ("" where it is not)."""
+    return {**item, "compared": comparison(item) if "tolerance" in item else ""}
 
 
 def _prompts(problem: Problem, targets: list[Target]) -> list[Prompt]:
@@ -70,13 +87,13 @@ def _prompts(problem: Problem, targets: list[Target]) -> list[Prompt]:
 
 
 def _roofs(problem: Problem, targets: list[Target]) -> list[dict[str, Any]]:
-    """Return one row per target and size: the least time, what bounds it, and both forms of the switch.
+    """Return one row per target (in their order) and size: least time, bound, and both forms of the switch.
 
     `forms` is [(with in-network reduction, times)], the target's own first, one only where they are equal.
     """
     table = problem.spec.get("roofline", {})
     rows = []
-    for target in sorted(targets, key=lambda t: (not t.spec.get("official"), t.slug)):
+    for target in targets:
         reduction = bool(target.spec.get("in_network_reduction"))
         for size, row in table.get(target.slug, {}).items():
             if size in target.cells:

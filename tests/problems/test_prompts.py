@@ -90,6 +90,44 @@ def test_a_prompt_tells_the_backend_the_hardware_and_the_dtype() -> None:
     assert "cannot add up" in build(hardware={**CARDS, "in_network_reduction": False}).text
 
 
+def test_a_prompt_says_how_answers_are_judged_and_what_a_file_can_import() -> None:
+    spec = {
+        **factories.SPEC,
+        "oddities": ["Nobody would do this."],
+        "symbols": {"S": "T/cp", "cp": "W//2", "unused": "1", "M": "never: M is a size that no rule makes"},
+        "outputs": [
+            {
+                **factories.SPEC["outputs"][0],
+                "shape": "(S, N)",
+                "tolerance": {"atol_rms": 0.03, "rtol": 0.01},
+            },
+            {**factories.SPEC["outputs"][0], "name": "codes", "tolerance": {"exact": True}},
+            {**factories.SPEC["outputs"][0], "name": "labels", "checked_by": "validity"},
+        ],
+        "arguments": [
+            {**factories.SPEC["arguments"][0], "name": "M", "role": "inout", "tolerance": {"rtol": 2e-5}}
+        ],
+    }
+    text = build(spec=spec, hardware={**CARDS, "cells": ["default"]}).text
+    for part in (
+        "Nobody would do this.",
+        "Accepted within 0.03 * RMS(expected) + 0.01 * |expected|.",
+        "Compared bit for bit.",
+        "Any valid answer is accepted.",
+        "the change is compared. Accepted within 2e-05 * |expected|.",
+        "S = T/cp, cp = W//2",
+        "Judged here: default.",
+        "Five draws of secret values",
+        "compile_cuda_extension(name, cuda_src",
+        "symm_mem.rendezvous",
+    ):
+        assert part in text, part
+    assert "unused" not in text
+    assert "never: M" not in text
+    assert "utils.triton_utils" in build(spec=spec, backend="triton").text
+    assert "g++" in build(hardware=CPU).text
+
+
 @pytest.mark.parametrize(("backend", "sign"), [("cuda", "__global__"), ("triton", "@triton.jit")])
 def test_one_shot_shows_an_answer_in_its_backend_to_another_problem(backend: str, sign: str) -> None:
     text = build(variant="one-shot", backend=backend).text
@@ -185,3 +223,5 @@ def test_the_problem_page_leads_to_every_prompt(client: Client) -> None:
         query = f"target=h100x4&amp;variant={variant}&amp;backend={backend}"
         assert page.count(query) == 2, query
     assert "/api/v1/problems/prompts.zip" in page
+    for variant in ("zero-shot", "one-shot"):
+        assert page.count(f"target=cpu4&amp;variant={variant}&amp;backend=cpp") == 1
