@@ -33,6 +33,16 @@ def test_the_problem_is_worth_judging(ranks: TrustedRanks, slug: str) -> None:
 
 
 @pytest.mark.serial
+@pytest.mark.parametrize("slug", SLUGS)
+def test_the_reference_runs_on_the_published_values(ranks: TrustedRanks, slug: str) -> None:
+    """Trial 3: where the published generator does something special, it does it there."""
+    problem = load_problem(slug)
+    upstream = problem.module("inputs").upstream(problem.namespace("tiny"), RANKS, 3)
+
+    assert len(ranks.call(problem, upstream)) == RANKS
+
+
+@pytest.mark.serial
 def test_a_wide_tolerance_does_not_pass(ranks: TrustedRanks, monkeypatch: pytest.MonkeyPatch) -> None:
     """The gate itself can fail: with everything accepted, its mutants live."""
     monkeypatch.setattr("evaluator.harness.gate.check_rank", lambda *args: None)

@@ -52,7 +52,7 @@ def test_a_published_file_is_right_on_fresh_values(ranks: TrustedRanks, path: Pa
 def test_the_judge_says_so_too() -> None:
     """In the sandbox, where `utils` comes from the rank's own path and no compiler or card is in reach."""
     with Judge("cpu4") as judge:
-        for name in ("1_allreduce_cuda.py", "2_allgather_triton.py", "8_alltoall_cuda.py"):
+        for name in ("1_allreduce_cuda.py", "8_alltoall_cuda.py"):
             path = HERE / "published" / name
             found = judge.score(problem=slug_of(path), solution=path, protocol="check")
             assert found["verdict"] == "correct", found["message"]
