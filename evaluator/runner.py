@@ -40,6 +40,8 @@ class Judge(Protocol):
         noise_floor: float = ...,
     ) -> dict[str, Any]: ...
 
+    def prepare(self, *, problem: str, solution: Path) -> bool: ...
+
     def unfit(self) -> list[str]: ...
 
     def close(self) -> None: ...
@@ -86,6 +88,17 @@ def run_lease(*, judge: Judge, lease: Lease, watch: Watch) -> bool:
     if not stored:
         log.warning("the result of %s came too late: the lease was gone", submission.pk)
     return True
+
+
+def prepare_next(judge: Judge, target_id: int) -> None:
+    """Name the judge what waits next, so that it can be built meanwhile. Nothing that goes wrong here matters."""
+    for submission in selectors.upcoming(target_id):
+        try:
+            with tempfile.TemporaryDirectory(prefix="pkb-ahead-") as folder:
+                path = fetch_source(submission, Path(folder))
+                judge.prepare(problem=submission.problem.slug, solution=path)
+        except (JudgeFault, OSError, ValueError):
+            log.warning("%s is not built ahead", submission.pk, exc_info=True)
 
 
 def _judge_cells(judge: Judge, lease: Lease, watch: Watch) -> list[dict[str, Any]]:

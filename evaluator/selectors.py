@@ -101,6 +101,12 @@ def queues() -> list[QueueStatus]:
     return [found[slug] for slug in sorted(found)]
 
 
+def upcoming(target_id: int, count: int = 2) -> list[Submission]:
+    """What a target's hosts will take next, about: fair shares may change the order within a lane."""
+    waiting = Submission.objects.filter(target_id=target_id, state=State.QUEUED).select_related("problem")
+    return list(waiting.order_by("lane", "queued_at", "id")[:count])
+
+
 def waiting_targets(*, longer_than: timedelta = timedelta(0)) -> list[str]:
     """Targets with a submission that has waited longer than the given time."""
     before = timezone.now() - longer_than

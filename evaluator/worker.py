@@ -26,7 +26,7 @@ from evaluator.harness.errors import NoSandbox, Unfit
 from evaluator.models import Host
 from evaluator.pulse import Pulse, Ticker
 from evaluator.queues import queue_name, rhythm
-from evaluator.runner import Judge, make_judge, run_lease
+from evaluator.runner import Judge, make_judge, prepare_next, run_lease
 from portal.submissions.doorbell import ring
 from problems.models import Target
 from problems.registry import load_problem
@@ -73,6 +73,7 @@ class Worker:
     def _work(self, lease: services.Lease) -> None:
         self.pulse.hold(lease.token)
         try:
+            prepare_next(self.judge, self.host.target_id)
             log.info("judging %s (attempt %s)", lease.submission.pk, lease.attempt_id)
             run_lease(judge=self.judge, lease=lease, watch=self.pulse)
         except Exception as fault:  # whatever it was, it was not the submission that may be blamed

@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 
+from evaluator.harness.ahead import Ahead
 from evaluator.harness.builds import Builder
 from evaluator.harness.errors import JudgeFault, NoSandbox, Unfit
 from evaluator.harness.health import look, when_quiet
-from evaluator.harness.run import ArtifactCall, Run, Stage
+from evaluator.harness.run import ArtifactCall, Run, Stage, factories_of
 from evaluator.harness.samples import bundled_hashes
 from evaluator.harness.sandbox import host_grade, self_check
 from evaluator.harness.source import solution_files
@@ -31,8 +32,13 @@ class Judge:
     one host.
     """
 
-    def __init__(self, target: str = "cpu4", *, warm: int = 2, shared: bool = False) -> None:
-        """`warm` templates are kept waiting. `shared`: other judges use the cards too (nothing is timed)."""
+    def __init__(
+        self, target: str = "cpu4", *, warm: int = 2, shared: bool = False, ahead: bool | None = None
+    ) -> None:
+        """`warm` templates are kept waiting. `shared`: other judges use the cards too (nothing is timed).
+
+        `ahead`: build what `prepare` names while another file is scored; by default where there are cards.
+        """
         self._shared = shared
         self.target = load_target(target)
         if self.target.device != "cpu" and self.target.timed:
@@ -48,10 +54,27 @@ class Judge:
             raise JudgeFault("the sandbox of this host is not tight: " + "; ".join(wrong))
         self._pool = Pool(self.target, warm, isolated=self.host.grade != "none")
         self.builder = Builder(self.target)
+        wanted = self.target.device == "cuda" if ahead is None else ahead
+        self._ahead = Ahead(self.target, self.builder) if wanted and self.host.grade != "none" else None
 
     def close(self) -> None:
-        """End the warm templates."""
+        """End the warm templates and what is built ahead."""
+        if self._ahead is not None:
+            self._ahead.close()
         self._pool.close()
+
+    def prepare(self, *, problem: str, solution: Path) -> bool:
+        """Have a file that waits built ahead; False where that is not done or there is nothing to build."""
+        if self._ahead is None:
+            return False
+        chosen = load_problem(problem)
+        return self._ahead.offer(chosen, {**solution_files(solution), **factories_of(chosen)})
+
+    def built_ahead(self, files: dict[str, bytes]) -> list[Any] | None:
+        """The recorded builds of a file that was prepared; None for others."""
+        if self._ahead is None:
+            return None
+        return self._ahead.take(files, float(self.target.data["deadlines"]["build_s"]))
 
     def __enter__(self) -> Judge:
         return self

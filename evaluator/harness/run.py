@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
-from evaluator.harness import looking, protocol, result, upstream, verdict
+from evaluator.harness import ahead, looking, protocol, result, upstream, verdict
 from evaluator.harness.builds import Builder, BuildFailed, Built
 from evaluator.harness.cases import Cases, slot_sizes
 from evaluator.harness.errors import JudgeFault, Stopped
@@ -19,7 +19,6 @@ from problems.registry import Problem, Target
 
 Stage = Callable[[str, dict[str, Any]], None]
 ArtifactCall = Callable[[str, bytes], None]
-BUILD_WORDS = (b"cpp_extension", b"cuda_helpers", b"load_inline")
 ROUNDS = 3
 STEADY = 0.10
 PROFILE_SLOT = 1 << 20
@@ -39,6 +38,14 @@ class Bench(Protocol):
     def take(self) -> Template: ...
 
     def refill(self) -> None: ...
+
+    def built_ahead(self, files: dict[str, bytes]) -> list[Any] | None: ...
+
+
+def factories_of(problem: Problem) -> dict[str, bytes]:
+    """The problem's own factories, where it has any: they lie beside the file."""
+    own = problem.folder / "factories.py"
+    return {"factories.py": own.read_bytes()} if own.exists() else {}
 
 
 class Run:
@@ -107,8 +114,7 @@ class Run:
 
     def _rounds(self) -> None:
         """Measure; again on a fresh start, at most twice, when the host was not steady meanwhile."""
-        own = self.problem.folder / "factories.py"
-        extra = {"factories.py": own.read_bytes()} if own.exists() else {}
+        extra = factories_of(self.problem)
         libraries = self._build(extra)
         for number in range(ROUNDS):
             self.rounds = number + 1
@@ -124,26 +130,22 @@ class Run:
 
     def _build(self, extra: dict[str, bytes]) -> dict[str, bytes]:
         """Compile what the file builds at import, before anything runs: name → library bytes."""
-        source = self.files["solution.py"]
-        if self.bench.grade == "none" or not any(word in source for word in BUILD_WORDS):
+        if self.bench.grade == "none" or not ahead.builds_something(self.files):
             return {}
         self.stage("building")
         deadlines = self.bench.target.data["deadlines"]
         files = {**self.files, **extra}
-        recorder = Job(self.bench.take(), self.problem, "recorder", files, 0, 4 << 20, record=True)
-        self.bench.refill()
-        try:
-            units = recorder.recorded_units(float(deadlines["first_call_s"]))
-        except JobFailed:
-            return {}  # a failure to record is no verdict; the ranks will say what is wrong
-        finally:
-            recorder.close()
+        units = self.bench.built_ahead(files)
+        if units is None:
+            template = self.bench.take()
+            self.bench.refill()
+            units = ahead.recorded(template, self.problem, files)
         try:
             libraries, self.built = self.bench.builder.build(
                 units, float(deadlines["build_s"]), self._should_stop
             )
         except BuildFailed as failure:
-            text = source.decode(errors="replace")
+            text = self.files["solution.py"].decode(errors="replace")
             raise protocol.Verdicted(verdict.from_build(failure, text)) from failure
         return {name: path.read_bytes() for name, path in libraries.items()}
 

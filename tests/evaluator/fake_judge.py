@@ -31,6 +31,7 @@ class FakeJudge:
         self.target = target
         self.closed = False
         self.reasons: list[str] = []
+        self.prepared: list[tuple[str, str]] = []
         self._never = threading.Event()
 
     def score(
@@ -68,6 +69,10 @@ class FakeJudge:
         if found["timing"]:
             found["timing"]["noise_floor"] = noise_floor
         return found
+
+    def prepare(self, *, problem: str, solution: Path) -> bool:
+        self.prepared.append((problem, solution.read_text()))
+        return True
 
     def unfit(self) -> list[str]:
         return self.reasons

@@ -135,6 +135,30 @@ def test_drain_works_until_nothing_is_left_and_survives_faults() -> None:
 
 
 @pytest.mark.django_db
+def test_what_waits_next_is_named_for_building_ahead() -> None:
+    texts = [f"# fake: correct\n# {number}\n" for number in range(4)]
+    for text in texts:
+        build.submission(text)
+    one = worker(healthy=True)
+
+    assert one.drain() == 4
+    assert [text for _, text in one.judge.prepared[:2]] == texts[1:3]
+    assert {problem for problem, _ in one.judge.prepared} == {"allreduce"}
+
+
+@pytest.mark.django_db
+def test_a_source_that_cannot_be_read_ahead_stops_nothing() -> None:
+    build.submission("# fake: correct\n")
+    build.submission("# fake: correct\n", source_sha256="0" * 64)
+
+    one = worker(healthy=True)
+    one.drain()
+
+    assert one.judge.prepared == []
+    assert Submission.objects.filter(verdict="correct").count() == 1
+
+
+@pytest.mark.django_db
 def test_a_host_with_sick_cards_takes_nothing_and_comes_back_when_they_are_well() -> None:
     waiting = build.submission("# fake: correct\n")
     one = worker(healthy=True)
