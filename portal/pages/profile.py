@@ -13,8 +13,8 @@ from portal.submissions.models import Submission
 
 TRACE, TIMELINE = "trace.json.gz", "timeline.json"
 COLOURS = {
-    "phase": "@line", "operator": "@entrant0", "python": "@grid", "wait": "@entrant1", "collective": "@entrant2",
-    "kernel": "@entrant5", "copy": "@entrant4",
+    "phase": "@line", "operator": "@entrant0", "python": "@entrant4", "wait": "@entrant1", "collective": "@entrant2",
+    "kernel": "@entrant5", "copy": "@entrant3",
 }  # fmt: skip
 LANES = ("call", "host", "collectives", "device")
 
