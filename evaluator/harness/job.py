@@ -56,6 +56,12 @@ class Turn:
     built_late: bool = False
 
 
+def shares(cores: list[int], ranks: int) -> list[list[int]]:
+    """The cores of each rank: an equal run of them, or one that several ranks share when there are too few."""
+    each = max(1, len(cores) // ranks)
+    return [[cores[(rank * each + i) % len(cores)] for i in range(each)] for rank in range(ranks)]
+
+
 class Job:
     """A started job. `role` is "reference" or "submission"; both are treated alike."""
 
@@ -153,6 +159,7 @@ class Job:
             "world_size": self.world_size,
             "backend": self.target.backend,
             "threads": self.target.threads_per_rank,
+            "cores": shares(sorted(os.sched_getaffinity(0)), self.world_size),
             "device": self.target.cards,
             "groups": [list(ranks) for ranks in self.problem.groups(self.world_size)],
             "factories": factories,

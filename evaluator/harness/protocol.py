@@ -40,12 +40,14 @@ def plan(protocol: str, t_reference: float, rng: random.Random) -> Plan:
     """The plan for a protocol, given the reference's seconds per call.
 
     paper: warm-up min(500, 3 s/t), at least 5; timed calls clamp(5 s/t, 10, 100) in 20 pairs of
-    blocks of at most 5 calls. quick, profile: 6 pairs of blocks of 2 calls.
+    blocks of at most 5 calls. quick, profile: pairs of blocks of 2 calls, 20 of them where 3 s allow it,
+    at least 6.
     """
     if protocol == "check":
         return Plan("check", False, 0, 0, 0)
     if protocol in ("quick", "profile"):
-        return Plan(protocol, True, 6, 2, 5 + rng.randrange(3))
+        pairs = max(6, min(20, int(3 / (4 * t_reference))))
+        return Plan(protocol, True, pairs, 2, 5 + rng.randrange(3))
     warmup = max(5, min(500, int(3 / t_reference)))
     calls = max(10, min(100, int(5 / t_reference)))
     pairs = min(20, calls)

@@ -1,13 +1,11 @@
 """The reference against itself: how often the 95 % interval of a quick score holds 1.
 
-    python -m tests.bench.bench_aa [--runs 66] [--problem SLUG …] [--pin] [--out docs/measurements/aa_cpu4.json]
+    python -m tests.bench.bench_aa [--runs 66] [--problem SLUG …] [--out docs/measurements/aa_cpu4.json]
 
 Each run is a whole quick score, with fresh jobs and secret inputs, whose submission is the problem's own
 reference. Runs go round the problems, so that a bad minute of the machine falls on all of them. Writes
 after each run, so that an interrupted campaign is a shorter one. Exit 1 when less than 85 % cover 1.
 Run it in a tree that nobody edits: ranks read the shim from disk at each start.
-
-`--pin` is an experiment: it holds rank r of both jobs on core r (modulo the cores), which the judge does not.
 """
 
 from __future__ import annotations
@@ -23,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.harness.errors import JudgeFault
-from evaluator.harness.job import Job
 from evaluator.harness.judge import Judge
 from evaluator.harness.result import environment
 from problems.registry import load_problem
@@ -31,20 +28,6 @@ from problems.registry import load_problem
 PROBLEMS = ("allreduce", "allgather", "reducescatter", "gather", "tp_rms_norm", "gemm_allreduce")
 OUT = Path(__file__).resolve().parents[2] / "docs" / "measurements" / "aa_cpu4.json"
 NEEDED = 0.85
-
-
-def pin_ranks() -> None:
-    """From now on each job's ranks stay on one core each, from their first freeze on."""
-    start = Job.start
-
-    def pinned(job: Job, *args: Any, **kwargs: Any) -> None:
-        start(job, *args, **kwargs)
-        cores = sorted(os.sched_getaffinity(0))
-        for rank, pid in enumerate(sorted(job.box.pids())[-job.world_size :]):  # forked last, in order
-            for thread in Path(f"/proc/{pid}/task").iterdir():
-                os.sched_setaffinity(int(thread.name), {cores[rank % len(cores)]})
-
-    Job.start = pinned  # type: ignore[method-assign]
 
 
 def one(judge: Judge, slug: str, protocol: str) -> dict[str, Any]:
@@ -112,10 +95,7 @@ def main() -> int:
     parser.add_argument("--problem", action="append")
     parser.add_argument("--protocol", choices=("quick", "paper"), default="quick")
     parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--pin", action="store_true")
     options = parser.parse_args()
-    if options.pin:
-        pin_ranks()
     slugs = options.problem or list(PROBLEMS)
     rows: list[dict[str, Any]] = []
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +107,6 @@ def main() -> int:
                 "about": "The reference against itself on cpu4 at size tiny; an interval should hold 1.",
                 "script": "tests/bench/bench_aa.py",
                 "protocol": options.protocol,
-                "pinned": options.pin,
                 "environment": environment(),
                 "isolation_grade": judge.grade,
                 "summary": summary(rows),

@@ -70,12 +70,13 @@ def test_check_measures_nothing(checked: Callable[[str], dict[str, Any]]) -> Non
     assert [row["ok"] for row in found["ranks"]] == [True] * 4
 
 
-def test_quick_measures_six_pairs_and_never_ranks(judge: Judge) -> None:
+def test_quick_measures_pairs_of_two_calls_and_never_ranks(judge: Judge) -> None:
     found = score(judge, "allreduce_gather_and_sum.py", "quick")
 
     timing = found["timing"]
     assert timing.keys() >= TIMING
-    assert (timing["pairs"], timing["calls"]) == (6, 12)
+    assert 6 <= timing["pairs"] <= 20
+    assert timing["calls"] == 2 * timing["pairs"]
     assert timing["speedup_low"] <= timing["speedup"] <= timing["speedup_high"]
     assert "unranked_protocol" in found["flags"]
     assert 0 < found["roofline"]["utilisation"] < 1

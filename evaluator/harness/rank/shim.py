@@ -20,6 +20,7 @@ import traceback
 from typing import Any
 
 import apart
+import cores
 import gloo_compat
 import torch
 import torch.distributed as dist
@@ -82,6 +83,7 @@ class Rank:
             gloo_compat.install()
         if self.order["device"] is None:
             apart.enter_own_domain()
+            cores.hold(self.order["cores"][self.rank])
         else:
             self.device = torch.device("cuda", self.order["device"][self.rank])
             torch.cuda.set_device(self.device)
