@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+from django.http import HttpResponse, JsonResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from leaderboard import model_board, selectors
 from leaderboard.model_board import Filters
+from leaderboard.page_cache import kept_document
 from leaderboard.views import KINDS, board_document
 from portal.core.errors import InvalidInput, NotFound
 from portal.core.views import ApiView
@@ -23,6 +24,7 @@ def _parameter(name: str, description: str, values: list[str] | None = None) -> 
     return OpenApiParameter(name, OpenApiTypes.STR, description=description, enum=values)
 
 
+PAGE = OpenApiParameter("page", OpenApiTypes.INT, description="Page of 50 rows, from 1.")
 SIZE = _parameter("size", "Size of the inputs; default: the target's first ranked size.")
 MODEL_PARAMETERS = [
     SIZE,
@@ -32,11 +34,13 @@ MODEL_PARAMETERS = [
     _parameter("reasoning", "Reasoning models or not.", ["yes", "no"]),
     OpenApiParameter("as_of", OpenApiTypes.DATE, description="The board as of this day, by the runs' dates."),
     _parameter("sort", "Order of the rows.", list(model_board.SORTS)),
+    PAGE,
 ]
 BOARD_PARAMETERS = [
     SIZE,
     _parameter("policy", "Which score of each entrant.", ["best", "latest"]),
     _parameter("kind", "Only entrants of this kind.", [kind for kind in KINDS if kind]),
+    PAGE,
 ]
 
 
@@ -68,7 +72,7 @@ class ModelBoard(ApiView):
     @extend_schema(
         operation_id="leaderboards_models", parameters=MODEL_PARAMETERS, responses={200: OpenApiTypes.OBJECT}
     )
-    def get(self, request: Request, target: str) -> Response:
+    def get(self, request: Request, target: str) -> HttpResponse:
         """The model board of a target."""
         row = _target(target)
         size = _size(request, row)
@@ -80,9 +84,13 @@ class ModelBoard(ApiView):
             as_of=_day(request),
             sort=_choice(request, "sort", list(model_board.SORTS), "fast_1"),
         )
-        found = model_board.model_board(target=row, size=size, filters=filters)
-        document = {"target": row.slug, "size": size, "verified": filters.verified}
-        return Response(document | {"rows": [model_board.public_row(line) for line in found]})
+        page = request.query_params.get("page")
+        return kept_document(request, lambda: _model_board(row, size, filters, page))
+
+
+def _model_board(target: Target, size: str, filters: Filters, page: str | None) -> HttpResponse:
+    board = model_board.board_page(target=target, size=size, filters=filters, page=page)
+    return JsonResponse(model_board.document(board, target, size, filters))
 
 
 def _day(request: Request) -> date | None:
@@ -101,7 +109,7 @@ class ProblemBoard(ApiView):
     @extend_schema(
         operation_id="leaderboards_problem", parameters=BOARD_PARAMETERS, responses={200: OpenApiTypes.OBJECT}
     )
-    def get(self, request: Request, target: str, problem: str) -> Response:
+    def get(self, request: Request, target: str, problem: str) -> HttpResponse:
         """One row per entrant, ranked."""
         row = _target(target)
         found = Problem.objects.active().filter(slug=problem).first()
@@ -109,7 +117,12 @@ class ProblemBoard(ApiView):
             raise NotFound("problem.not_found", f"There is no problem {problem[:80]!r}.")
         policy: Any = _choice(request, "policy", ["best", "latest"], "best")
         kind: Any = _choice(request, "kind", list(KINDS))
-        board = selectors.problem_board(
-            problem=found, target=row, size=_size(request, row), policy=policy, kind=kind
-        )
-        return Response(board_document(board))
+        size, page = _size(request, row), request.query_params.get("page")
+
+        def made() -> HttpResponse:
+            board = selectors.problem_board(
+                problem=found, target=row, size=size, policy=policy, kind=kind, page=page
+            )
+            return JsonResponse(board_document(board))
+
+        return kept_document(request, made)

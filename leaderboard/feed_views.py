@@ -75,7 +75,7 @@ def _standing(slug: str, request: HttpRequest) -> dict[str, Any]:
     if chosen is None:
         return value
     target = Target.objects.get(slug=chosen[0])
-    rows = model_page.model_rows(model_page.runs_of(entrant, target, chosen[1]), target, chosen[1])
+    rows = model_page.runs_of(entrant, target, chosen[1])
     verified = [row for row in rows if row.verified]
     if verified:
         best: model_board.ModelRow = max(verified, key=lambda row: row.fast_1)

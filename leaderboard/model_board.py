@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from django.db.models import Exists, F, OuterRef, QuerySet, Window
-from django.db.models.functions import Coalesce, RowNumber, TruncDate
+from django.core.paginator import Page, Paginator
+from django.db.models import QuerySet
+from django.db.models.functions import Coalesce, TruncDate
 
 from leaderboard import summaries
 from leaderboard.models import RunSummary
@@ -16,6 +17,7 @@ from portal.submissions.models import Submission
 from portal.submissions.states import LIVE
 from problems.models import Target
 
+PAGE = 50
 SORTS = {
     "fast_1": "faster than the reference",
     "pass_1": "correct",
@@ -81,11 +83,61 @@ class ModelRow:
         return k, self.figures["pass_at"][k], self.figures["fast_1_at"][k]
 
 
-def latest_runs(*, target: Target, size: str, filters: Filters) -> QuerySet[RunSummary]:
-    """Summaries of the latest complete run per model, harness and prompt variant.
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A run that stands on the board, with what the board is sorted by."""
+
+    summary_id: int
+    run_id: int
+    entrant_id: int
+    model: str
+    harness: str
+    prompt_variant: str
+    day: date
+    pass_1: float
+    fast_1: float
+    geometric_mean: float
+    solved: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoardPage:
+    """One page of the board, and the first few runs by place for the chart above it."""
+
+    page: Page[Contender]
+    rows: list[ModelRow]
+    leaders: list[ModelRow]
+
+    @property
+    def count(self) -> int:
+        """Runs on all pages."""
+        return self.page.paginator.count
+
+
+def contenders(*, target: Target, size: str, filters: Filters) -> list[Contender]:
+    """The latest complete run per model, harness and prompt variant, in the order asked for.
 
     A run with a submission still on its way is not complete: the one before it stands until it is.
     """
+    rows = summaries.ensure(_asked(target, size, filters)).order_by()
+    columns = (
+        "pk", "run_id", "run__entrant_id", "run__entrant__name", "run__harness", "run__prompt_variant",
+        Coalesce("run__date", TruncDate("run__created_at")), "pass_1", "fast_1", "geometric_mean", "solved",
+    )  # fmt: skip
+    waits = set(_on_its_way(target))
+    latest: dict[tuple[int, str, str], Contender] = {}
+    for values in rows.values_list(*columns):
+        run = Contender(*values)
+        if run.run_id in waits or (filters.as_of and run.day > filters.as_of):
+            continue
+        key = (run.entrant_id, run.harness, run.prompt_variant)
+        held = latest.get(key)
+        if held is None or (run.day, run.run_id) > (held.day, held.run_id):
+            latest[key] = run
+    return sorted(latest.values(), key=lambda run: _sort_key(run, filters.sort))
+
+
+def _asked(target: Target, size: str, filters: Filters) -> QuerySet[RunSummary]:
     rows = RunSummary.objects.filter(
         target=target, size=size, run__entrant__kind="model", run__verified=filters.verified
     )
@@ -94,49 +146,50 @@ def latest_runs(*, target: Target, size: str, filters: Filters) -> QuerySet[RunS
     for field, wanted in (("open_weights", filters.weights), ("reasoning", filters.reasoning)):
         if wanted in ("yes", "no"):
             rows = rows.filter(**{f"run__entrant__{field}": wanted == "yes"})
-    rows = rows.annotate(day=Coalesce("run__date", TruncDate("run__created_at")))
-    if filters.as_of:
-        rows = rows.filter(day__lte=filters.as_of)
-    on_its_way = Submission.objects.filter(
-        run=OuterRef("run"), target=target, mode="score", state__in=[state.value for state in LIVE]
-    )
-    newest = Window(
-        RowNumber(),
-        partition_by=[F("run__entrant"), F("run__harness"), F("run__prompt_variant")],
-        order_by=[F("day").desc(), F("run_id").desc()],
-    )
-    complete = rows.filter(~Exists(on_its_way)).annotate(turn=newest)
-    return complete.filter(turn=1).select_related("run__entrant")
+    return rows
+
+
+def _on_its_way(target: Target) -> QuerySet[Submission, int]:
+    """Ids of the runs with something still to be judged on a target."""
+    live = Submission.objects.filter(target=target, mode="score", state__in=[state.value for state in LIVE])
+    return live.order_by().values_list("run_id", flat=True).distinct()
 
 
 def model_board(*, target: Target, size: str, filters: Filters) -> list[ModelRow]:
-    """All rows of the board in the order asked for; figures are those of the present basis."""
-    found = list(latest_runs(target=target, size=size, filters=filters))
-    values = current_figures(found, target=target, size=size)
-    rows = [row_of(summary, values[summary.pk]) for summary in found]
-    rows.sort(key=lambda row: _sort_key(row, filters.sort))
-    return _with_places(rows)
+    """All rows of the board with all their figures, in the order asked for."""
+    found = contenders(target=target, size=size, filters=filters)
+    return _rows(found, _places(found))
 
 
-def current_figures(found: Sequence[RunSummary], *, target: Target, size: str) -> dict[int, dict[str, Any]]:
-    """Figures per summary id, recomputed here where the stored ones no longer match the scores."""
-    slugs = summaries.track()
-    key = summaries.track_key(slugs)
-    now = summaries.bases(target=target, size=size, runs=[s.run_id for s in found], key=key)
-    nothing = summaries.Basis(track=key)
-    return {
-        summary.pk: summary.figures
-        if summaries.basis_of(summary) == now.get(summary.run_id, nothing)
-        else summaries.compute(run_id=summary.run_id, target=target, size=size, slugs=slugs)
-        for summary in found
-    }
+def board_page(*, target: Target, size: str, filters: Filters, page: object, leaders: int = 0) -> BoardPage:
+    """One page of the board, and its first ``leaders`` runs by place; an odd page number is the nearest."""
+    found = contenders(target=target, size=size, filters=filters)
+    places = _places(found)
+    chosen = Paginator(found, PAGE).get_page(page)
+    ahead = sorted(found, key=lambda run: places[run.summary_id])[:leaders]
+    known = {row.run_id: row for row in _rows([*chosen, *ahead], places)}
+    return BoardPage(chosen, [known[run.run_id] for run in chosen], [known[run.run_id] for run in ahead])
 
 
-def row_of(summary: RunSummary, figures: dict[str, Any]) -> ModelRow:
-    """A summary as a row without a place."""
+def _places(found: Sequence[Contender]) -> dict[int, int]:
+    """Place by id of the summary: by fast_1, whatever the order shown; equal figures share a place."""
+    ordered = sorted((run.fast_1 for run in found), reverse=True)
+    place = {value: index + 1 for index, value in reversed(list(enumerate(ordered)))}
+    return {run.summary_id: place[run.fast_1] for run in found}
+
+
+def _rows(found: Sequence[Contender], places: Mapping[int, int]) -> list[ModelRow]:
+    """The runs with their figures, in the same order."""
+    wanted = RunSummary.objects.filter(pk__in={run.summary_id for run in found})
+    loaded = {row.pk: row for row in wanted.select_related("run__entrant").defer("detail")}
+    return [row_of(loaded[run.summary_id], places[run.summary_id]) for run in found]
+
+
+def row_of(summary: RunSummary, place: int = 0) -> ModelRow:
+    """A summary as a row."""
     run, entrant = summary.run, summary.run.entrant
     return ModelRow(
-        place=0,
+        place=place,
         run_id=run.pk,
         model=entrant.name,
         model_slug=entrant.slug,
@@ -151,31 +204,21 @@ def row_of(summary: RunSummary, figures: dict[str, Any]) -> ModelRow:
         verified=run.verified,
         day=run.date or run.created_at.date(),
         updated_at=summary.updated_at,
-        figures=figures,
+        figures=summary.figures,
     )
 
 
-def _sort_key(row: ModelRow, sort: str) -> tuple[Any, ...]:
-    name = (row.model.lower(), row.harness, row.prompt_variant, row.run_id)
+def _sort_key(run: Contender, sort: str) -> tuple[Any, ...]:
+    name = (run.model.lower(), run.harness, run.prompt_variant, run.run_id)
     if sort == "name":
         return name
     value: float = {
-        "pass_1": row.pass_1,
-        "geometric_mean": row.figures["geometric_mean"]["whole"] or 0.0,
-        "solved": row.figures["solved"],
-        "date": row.day.toordinal(),
-    }.get(sort, row.fast_1)
-    return (-value, -row.fast_1, -row.pass_1, *name)
-
-
-def _with_places(rows: list[ModelRow]) -> list[ModelRow]:
-    """Places by fast_1, whatever the order shown; equal figures share a place."""
-    ordered = sorted((row.fast_1 for row in rows), reverse=True)
-    place = {value: index + 1 for index, value in reversed(list(enumerate(ordered)))}
-    return [
-        ModelRow(**{n: getattr(row, n) for n in ModelRow.__slots__} | {"place": place[row.fast_1]})
-        for row in rows
-    ]
+        "pass_1": run.pass_1,
+        "geometric_mean": run.geometric_mean,
+        "solved": run.solved,
+        "date": run.day.toordinal(),
+    }.get(sort, run.fast_1)
+    return (-value, -run.fast_1, -run.pass_1, *name)
 
 
 def public_row(row: ModelRow) -> dict[str, Any]:
@@ -194,6 +237,19 @@ def public_row(row: ModelRow) -> dict[str, Any]:
         "verified": row.verified,
         "date": row.day.isoformat(),
         **row.figures,
+    }
+
+
+def document(board: BoardPage, target: Target, size: str, filters: Filters) -> dict[str, Any]:
+    """A page of the board as plain data."""
+    return {
+        "target": target.slug,
+        "size": size,
+        "verified": filters.verified,
+        "runs": board.count,
+        "page": board.page.number,
+        "pages": board.page.paginator.num_pages,
+        "rows": [public_row(row) for row in board.rows],
     }
 
 

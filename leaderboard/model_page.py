@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from django.db.models import F, Window
-from django.db.models.functions import RowNumber
+from django.db.models import F
 
-from leaderboard import ranking, summaries
-from leaderboard.model_board import ModelRow, current_figures, row_of
+from leaderboard import summaries
+from leaderboard.model_board import ModelRow, row_of
 from leaderboard.models import RunSummary
 from portal.submissions.models import Entrant, ModelRun
 from problems.models import Problem, Target
@@ -46,12 +45,11 @@ class RunLine:
     shown: bool
 
 
-def runs_of(entrant: Entrant, target: Target, size: str) -> list[RunSummary]:
-    """Summaries of all runs of a model on a target, newest first."""
-    found = RunSummary.objects.filter(run__entrant=entrant, target=target, size=size)
-    return list(
-        found.select_related("run__entrant").order_by(F("run__date").desc(nulls_last=True), "-run_id")
-    )
+def runs_of(entrant: Entrant, target: Target, size: str) -> list[ModelRow]:
+    """All runs of a model on a target with their figures, newest first."""
+    found = summaries.ensure(RunSummary.objects.filter(run__entrant=entrant, target=target, size=size))
+    newest = found.select_related("run__entrant").order_by(F("run__date").desc(nulls_last=True), "-run_id")
+    return [row_of(summary) for summary in newest.defer("detail")]
 
 
 def places_with_runs(entrant: Entrant) -> list[tuple[str, str]]:
@@ -60,63 +58,37 @@ def places_with_runs(entrant: Entrant) -> list[tuple[str, str]]:
     return list(dict.fromkeys(rows.values_list("target__slug", "size")))
 
 
-def model_rows(found: Sequence[RunSummary], target: Target, size: str) -> list[ModelRow]:
-    """Runs with the figures of their present basis."""
-    values = current_figures(found, target=target, size=size)
-    return [row_of(summary, values[summary.pk]) for summary in found]
-
-
 def outcomes(*, run_id: int, target: Target, size: str) -> list[ProblemOutcome]:
-    """One line per problem of the track, in the order of their numbers."""
-    best = _best_by_problem(run_id, target, size)
+    """One line per active problem, in the order of their numbers."""
+    return outcomes_of([run_id], target=target, size=size)[0]
+
+
+def outcomes_of(runs: Sequence[int], *, target: Target, size: str) -> list[list[ProblemOutcome]]:
+    """The same for several runs, in as many queries as for one."""
+    found = _details(runs, target, size)
+    problems = list(Problem.objects.active().order_by("number").values_list("slug", "title", "number"))
     return [
-        _outcome(problem, best.get(problem.pk)) for problem in Problem.objects.active().order_by("number")
+        [
+            ProblemOutcome(slug, title, number, *found[run]["outcomes"].get(slug, _MISSING))
+            for slug, title, number in problems
+        ]
+        for run in runs
     ]
 
 
-def _best_by_problem(run_id: int, target: Target, size: str) -> dict[int, dict[str, Any]]:
-    """The score that speaks for a run at each problem: ranked before not, then the faster."""
-    turn = Window(
-        RowNumber(),
-        partition_by=[F("problem")],
-        order_by=[F("ranked").desc(), F("speedup").desc(nulls_last=True), F("id").asc()],
-    )
-    scores: Any = summaries.counted(target, size).filter(run_id=run_id).annotate(turn=turn)
-    rows = scores.filter(turn=1).values(
-        "problem_id",
-        "verdict",
-        "ranked",
-        "speedup",
-        "speedup_low",
-        "speedup_high",
-        "utilisation",
-        "submission_id",
-    )
-    return {row["problem_id"]: row for row in rows}
+_MISSING = ("missing", None, None, None, None, None)
 
 
-def _outcome(problem: Problem, row: dict[str, Any] | None) -> ProblemOutcome:
-    counts = bool(row and row["ranked"])
-    return ProblemOutcome(
-        problem=problem.slug,
-        title=problem.title,
-        number=problem.number,
-        category=ranking.category(row["verdict"], row["speedup"]) if row else "missing",
-        speedup=row["speedup"] if row and counts else None,
-        low=row["speedup_low"] if row and counts else None,
-        high=row["speedup_high"] if row and counts else None,
-        utilisation=row["utilisation"] if row and counts else None,
-        submission_id=str(row["submission_id"]) if row else None,
-    )
+def _details(runs: Sequence[int], target: Target, size: str) -> dict[int, dict[str, Any]]:
+    rows = summaries.ensure(RunSummary.objects.filter(run__in=runs, target=target, size=size))
+    nothing: dict[int, dict[str, Any]] = {run: {"outcomes": {}, "samples": []} for run in runs}
+    return nothing | dict(rows.values_list("run_id", "detail"))
 
 
 def heat_cells(*, run_id: int, target: Target, size: str) -> dict[tuple[str, int], tuple[str, float | None]]:
     """(problem, sample) to (category, speedup) for the heat map."""
-    found = summaries.last_steps(summaries.entries(run_id=run_id, target=target, size=size))
-    return {
-        (e.problem, e.sample): (ranking.category(e.verdict, e.speedup), e.speedup if e.counts else None)
-        for e in found
-    }
+    samples = _details([run_id], target, size)[run_id]["samples"]
+    return {(slug, sample): (category, speedup) for slug, sample, category, speedup in samples}
 
 
 # --- comparing ------------------------------------------------------------------------------------

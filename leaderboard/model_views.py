@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import date
 from typing import Any
 
-from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -77,17 +77,14 @@ def _filters(request: HttpRequest) -> Filters:
     )
 
 
-def _rows(request: HttpRequest) -> tuple[Target, str, Filters, list[ModelRow]]:
-    target, size = _place(request)
-    filters = _filters(request)
-    return target, size, filters, model_board.model_board(target=target, size=size, filters=filters)
-
-
 @require_safe
 def models(request: HttpRequest) -> HttpResponse:
     """The model board, or that of community runs."""
-    target, size, filters, rows = _rows(request)
-    leaders = sorted(rows, key=lambda row: row.place)[:ON_CHART]
+    target, size = _place(request)
+    filters = _filters(request)
+    board = model_board.board_page(
+        target=target, size=size, filters=filters, page=request.GET.get("page"), leaders=ON_CHART
+    )
     context: dict[str, Any] = {
         "target": target,
         "targets": ranked_targets(),
@@ -95,23 +92,23 @@ def models(request: HttpRequest) -> HttpResponse:
         "sizes": selectors.ranked_sizes(target),
         "filters": filters,
         "harnesses": ModelRun.Harness.values,
-        "rows": rows,
-        "page": Paginator(rows, selectors.PAGE).get_page(request.GET.get("page")),
+        "rows": board.rows,
+        "page": board.page,
         "headings": HEADINGS,
         "board_kind": "models" if filters.verified else "community",
     }
-    if rows:
+    if board.rows:
         context |= {
-            "track": rows[0].figures["track"],
-            "figure": charts.fast_p(leaders),
-            "caption": _caption(leaders, rows),
+            "track": board.rows[0].figures["track"],
+            "figure": charts.fast_p(board.leaders),
+            "caption": _caption(len(board.leaders), board.count),
             "csv_url": f"{reverse('leaderboard:models_csv')}?{request.GET.urlencode()}",
         }
     return render(request, "leaderboard/models.html", context)
 
 
-def _caption(leaders: list[ModelRow], rows: list[ModelRow]) -> str:
-    which = "all runs" if len(leaders) == len(rows) else f"the first {len(leaders)} of {len(rows)} runs"
+def _caption(leaders: int, count: int) -> str:
+    which = "all runs" if leaders == count else f"the first {leaders} of {count} runs"
     return (
         f"fast_p of {which}: the share of problems solved correctly and more than p times faster than the "
         "reference. At p = 1 it is fast_1; the higher and the further right a line stays, the better."
@@ -120,22 +117,18 @@ def _caption(leaders: list[ModelRow], rows: list[ModelRow]) -> str:
 
 @require_safe
 def models_json(request: HttpRequest) -> JsonResponse:
-    """The model board as JSON, curves included."""
-    target, size, filters, rows = _rows(request)
-    return JsonResponse(
-        {
-            "target": target.slug,
-            "size": size,
-            "verified": filters.verified,
-            "rows": [model_board.public_row(row) for row in rows],
-        }
-    )
+    """The model board as JSON, a page of it, curves included."""
+    target, size = _place(request)
+    filters = _filters(request)
+    board = model_board.board_page(target=target, size=size, filters=filters, page=request.GET.get("page"))
+    return JsonResponse(model_board.document(board, target, size, filters))
 
 
 @require_safe
 def models_csv(request: HttpRequest) -> HttpResponse:
-    """The model board as CSV."""
-    target, size, _, rows = _rows(request)
+    """The model board as CSV, all pages of it."""
+    target, size = _place(request)
+    rows = model_board.model_board(target=target, size=size, filters=_filters(request))
     flat = [model_board.flat_row(row) for row in rows]
     return csv_response(f"models-{target.slug}-{size}", model_board.CSV_COLUMNS, flat)
 
@@ -155,10 +148,28 @@ def model(request: HttpRequest, slug: str) -> HttpResponse:
         "titles": {row.slug: row.title for row in ranked_targets()},
     }
     if found:
-        rows = model_page.model_rows(found, target, size)
-        chosen = next((row for row in rows if row.run_slug == request.GET.get("run")), rows[0])
-        context |= {"runs": rows} | _in_depth(chosen, target, size)
+        chosen = next((row for row in found if row.run_slug == request.GET.get("run")), found[0])
+        context |= {"runs": found} | _in_depth(chosen, target, size)
     return render(request, "leaderboard/model.html", context)
+
+
+@require_safe
+def model_json(request: HttpRequest, slug: str) -> JsonResponse:
+    """A model's run in depth as JSON, with a line per problem, and the names of its other runs."""
+    entrant = get_object_or_404(Entrant, slug=slug)
+    where = model_page.places_with_runs(entrant)
+    target, size = _place(request, where[0] if where else None)
+    found = model_page.runs_of(entrant, target, size)
+    document: dict[str, Any] = {"model": entrant.name, "target": target.slug, "size": size, "run": None}
+    if found:
+        chosen = next((row for row in found if row.run_slug == request.GET.get("run")), found[0])
+        lines = model_page.outcomes(run_id=chosen.run_id, target=target, size=size)
+        document |= {
+            "run": model_board.public_row(chosen) | {"place": None},
+            "problems": [asdict(line) for line in lines],
+            "runs": [row.run_slug for row in found],
+        }
+    return JsonResponse(document)
 
 
 def _in_depth(row: ModelRow, target: Target, size: str) -> dict[str, Any]:
@@ -202,9 +213,8 @@ def compare(request: HttpRequest) -> HttpResponse:
         "board_kind": "compare",
     }
     if len(chosen) > 1:
-        duels = model_page.duels(
-            [model_page.outcomes(run_id=row.run_id, target=target, size=size) for row in chosen]
-        )
+        runs = [row.run_id for row in chosen]
+        duels = model_page.duels(model_page.outcomes_of(runs, target=target, size=size))
         context |= {
             "fast_p": charts.fast_p(chosen),
             "roof_u": charts.roof_u(chosen),

@@ -117,20 +117,23 @@ class Review(models.Model):
 
 
 class RunSummary(models.Model):
-    """Figures of one run on a target at a size; valid while its basis is (see summaries.py)."""
+    """Figures of one run on a target at a size, kept at write time (summaries.py says when they are due)."""
 
     run = models.ForeignKey("submissions.ModelRun", on_delete=models.CASCADE, related_name="summaries")
     target = models.ForeignKey("problems.Target", on_delete=models.CASCADE, related_name="+")
     size = models.CharField(max_length=16)
-    basis_scores = models.PositiveIntegerField()
-    basis_id_sum = models.BigIntegerField()
+    due = models.BooleanField(default=True, help_text="Something it was taken over changed (triggers.py).")
+    rules = models.CharField(
+        max_length=40, blank=True, default="", help_text="Protocol version under which it was taken."
+    )
     basis_track = models.CharField(max_length=16)
-    samples = models.PositiveIntegerField()
-    pass_1 = models.FloatField()
-    fast_1 = models.FloatField()
-    solved = models.PositiveIntegerField()
-    geometric_mean = models.FloatField()
-    figures = models.JSONField()
+    samples = models.PositiveIntegerField(default=0)
+    pass_1 = models.FloatField(default=0.0)
+    fast_1 = models.FloatField(default=0.0)
+    solved = models.PositiveIntegerField(default=0)
+    geometric_mean = models.FloatField(default=0.0)
+    figures = models.JSONField(default=dict)
+    detail = models.JSONField(default=dict, help_text="Outcome per problem, and every sample's.")
     updated_at = models.DateTimeField()
 
     class Meta:
@@ -144,3 +147,47 @@ class RunSummary(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run_id} at {self.size}: {self.pass_1:.3f}"
+
+
+class BoardCell(models.Model):
+    """The board of one problem on a target at a size, as ids of scores kept at write time (cells.py)."""
+
+    target = models.ForeignKey("problems.Target", on_delete=models.CASCADE, related_name="+")
+    problem = models.ForeignKey("problems.Problem", on_delete=models.CASCADE, related_name="+")
+    size = models.CharField(max_length=16)
+    due = models.BooleanField(default=True, help_text="Something it was taken over changed (triggers.py).")
+    rules = models.CharField(
+        max_length=40, blank=True, default="", help_text="Protocol version under which it was taken."
+    )
+    leader = models.ForeignKey(
+        Score, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", help_text="First place."
+    )
+    entrants = models.PositiveIntegerField(default=0)
+    standing = models.PositiveIntegerField(default=0, help_text="Scores that stand.")
+    waiting = models.PositiveIntegerField(default=0, help_text="New bests that wait to be confirmed.")
+    scores = models.JSONField(default=dict, help_text="{kind of entrant: scores that stand}")
+    stale = models.JSONField(default=dict, help_text="{kind of entrant: ranked scores of older rules}")
+    best = models.JSONField(default=list, help_text="[[score, speedup, noise floor, kind]] in board order")
+    latest = models.JSONField(default=list, help_text="the same of the newest score of each entrant")
+    awaiting = models.JSONField(default=list, help_text="[[score, kind]] of new bests that wait")
+    records = models.JSONField(default=list, help_text="[[score, speedup, time]], oldest first")
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["target", "problem", "size"], name="cell_one_per_target_problem_size"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.problem_id} on {self.target_id} at {self.size}: {self.entrants}"
+
+
+class BoardVersion(models.Model):
+    """Counters whose sum rises with every write that changes a board (triggers.py)."""
+
+    slot = models.PositiveSmallIntegerField(primary_key=True)
+    changes = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"{self.slot}: {self.changes}"

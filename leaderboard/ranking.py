@@ -15,7 +15,10 @@ import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, Protocol, TypeVar
+
+import numpy
 
 DEFAULT_NOISE_FLOOR = 0.10
 """Relative noise floor that applies until a host has measured its own (design.md section 5)."""
@@ -242,13 +245,23 @@ def bootstrap(
         return Band(0.0, 0.0, 1.0)
     if resamples < 2 or not 0 < level < 1:
         raise ValueError("a bootstrap needs at least two resamples and a level between 0 and 1")
-    mean = math.fsum(values) / len(values)
-    draw = random.Random(seed)  # noqa: S311 - statistics, not secrets
-    means = sorted(math.fsum(draw.choices(values, k=len(values))) / len(values) for _ in range(resamples))
+    count = len(values)
+    mean = math.fsum(values) / count
+    drawn = numpy.asarray(values, dtype=float)[_resamples(count, resamples, seed)]
+    means = numpy.sort(drawn.sum(axis=1) / count).tolist()
     tail = (1 - level) / 2
     low = means[math.floor(tail * (resamples - 1))]
     high = means[math.ceil((1 - tail) * (resamples - 1))]
     return Band(mean, min(low, mean), max(high, mean))
+
+
+@lru_cache(maxsize=8)
+def _resamples(
+    count: int, resamples: int, seed: int
+) -> numpy.ndarray[tuple[int, int], numpy.dtype[numpy.intp]]:
+    """Which problems each resample draws: the same whatever the values, so it is drawn once per size."""
+    draw = random.Random(seed)  # noqa: S311 - statistics, not secrets
+    return numpy.array([draw.choices(range(count), k=count) for _ in range(resamples)], dtype=numpy.intp)
 
 
 # --- places on one board ------------------------------------------------------------------------

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from django.db.models import Count, F, Max, Q, QuerySet, RowRange, Window
-from django.db.models.functions import RowNumber
+from django.core.paginator import Page, Paginator
+from django.db.models import Q, QuerySet, Sum
 
-from leaderboard import ranking
-from leaderboard.models import RunSummary, Score
+from leaderboard import cells, ranking
+from leaderboard.models import BoardCell, RunSummary, Score
 from problems.models import Problem, Target
 
 PAGE = 50
+ALL = object()
+"""In place of a page number: no pages."""
 Kind = Literal["", "model", "team", "person"]
 
 
@@ -66,7 +68,7 @@ class BoardRow:
 
 @dataclass(frozen=True, slots=True)
 class ProblemBoard:
-    """The board of one problem on one target at one size."""
+    """The board of one problem on one target at one size: the rows of a page, and what is told of all."""
 
     problem: Problem
     target: Target
@@ -75,13 +77,17 @@ class ProblemBoard:
     kind: Kind
     rows: list[BoardRow]
     scores: int
-    provisional: list[BoardRow] = field(default_factory=list)
-    stale: int = 0
+    leader: BoardRow | None
+    speedups: list[float]
+    page: Page[cells.Line]
+    provisional: list[BoardRow]
+    stale: int
+    marks: list[cells.Mark]
 
     @property
-    def leader(self) -> BoardRow | None:
-        """The first row, if any."""
-        return self.rows[0] if self.rows else None
+    def count(self) -> int:
+        """Entrants on all pages."""
+        return len(self.speedups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,47 +144,51 @@ def ranked_sizes(target: Target) -> list[str]:
     return [str(size) for size in target.cells]
 
 
-def standing(target: Target, size: str) -> QuerySet[Score]:
-    """The one query below every board: what stands on a target at a size."""
-    return Score.objects.standing().filter(target=target, size=size)
-
-
 def problem_board(
-    *, problem: Problem, target: Target, size: str, policy: ranking.Policy = "best", kind: Kind = ""
+    *,
+    problem: Problem,
+    target: Target,
+    size: str,
+    policy: ranking.Policy = "best",
+    kind: Kind = "",
+    page: object = ALL,
 ) -> ProblemBoard:
-    """Rank one score per entrant: the fastest (``best``) or the newest (``latest``)."""
-    scores = standing(target, size).filter(problem=problem)
-    if kind:
-        scores = scores.filter(entrant__kind=kind)
-    rows = _place(_one_per(scores, "entrant_id", policy=policy))
-    provisional, stale = _waiting(problem, target, size, kind)
-    return ProblemBoard(problem, target, size, policy, kind, rows, scores.count(), provisional, stale)
+    """Rank one score per entrant: the fastest (``best``) or the newest (``latest``).
 
-
-def _waiting(problem: Problem, target: Target, size: str, kind: Kind) -> tuple[list[BoardRow], int]:
-    """New bests without a place yet (place 0), and how many scores an older revision or judge gave."""
-    here = Score.objects.filter(problem=problem, target=target, size=size)
-    if kind:
-        here = here.filter(entrant__kind=kind)
-    rows = [_row(values) for values in _one_per(here.awaiting(), "entrant_id")]
-    return rows, here.filter(ranked=True).shown().stale().count()
-
-
-def _one_per(scores: QuerySet[Score], group: str, policy: ranking.Policy = "best") -> list[dict[str, Any]]:
-    """One score per group in board order; the order of ranking.board_order, said in SQL."""
-    by_speed = [F("speedup").desc(), F("created_at").asc(), F("id").asc()]
-    by_age = [F("created_at").desc(), F("id").desc()]
-    order = by_speed if policy == "best" else by_age
-    numbered = scores.annotate(turn=Window(RowNumber(), partition_by=[F(group)], order_by=order))
-    return list(
-        numbered.filter(turn=1).order_by("-speedup", "created_at", "id").values("problem_id", *_COLUMNS)
+    ``page`` is a page number as a reader gave it (the nearest one is taken), else all rows are read.
+    """
+    cell = cells.fresh(problem=problem, target=target, size=size)
+    lines = cells.lines(cell, policy, kind)
+    places = ranking.places(lines, [line.noise_floor for line in lines])
+    place_of = {line.score_id: place for line, place in zip(lines, places, strict=True)}
+    pages = Paginator(lines, PAGE if page is not ALL else max(len(lines), 1)).get_page(page)
+    wanted = [line.score_id for line in pages]
+    rows = rows_of([*wanted, *(line.score_id for line in lines[:1])], place_of)
+    provisional = rows_of(cells.waiting(cell, kind), {}, of=Score.objects.awaiting()) if cell.waiting else {}
+    return ProblemBoard(
+        problem=problem,
+        target=target,
+        size=size,
+        policy=policy,
+        kind=kind,
+        rows=[rows[pk] for pk in wanted if pk in rows],
+        scores=cells.counted(cell.scores, kind),
+        leader=rows.get(lines[0].score_id) if lines else None,
+        speedups=[line.speedup for line in lines],
+        page=pages,
+        provisional=list(provisional.values()),
+        stale=cells.counted(cell.stale, kind),
+        marks=[cells.Mark(*mark) for mark in cell.records],
     )
 
 
-def _place(raw: Iterable[dict[str, Any]]) -> list[BoardRow]:
-    rows = [_row(values) for values in raw]
-    placed = ranking.places(rows, [row.noise_floor for row in rows])
-    return [_with_place(row, place) for row, place in zip(rows, placed, strict=True)]
+def rows_of(
+    ids: Sequence[int], places: Mapping[int, int], of: QuerySet[Score] | None = None
+) -> dict[int, BoardRow]:
+    """Rows by id of the score, in the order of the ids; what does not stand (any more) is left out."""
+    scores = Score.objects.standing() if of is None else of
+    found = {values["id"]: values for values in scores.filter(pk__in=ids).order_by().values(*_COLUMNS)}
+    return {pk: _row(found[pk], places.get(pk, 0)) for pk in ids if pk in found}
 
 
 def _row(values: dict[str, Any], place: int = 0) -> BoardRow:
@@ -203,44 +213,27 @@ def _row(values: dict[str, Any], place: int = 0) -> BoardRow:
     )
 
 
-def _with_place(row: BoardRow, place: int) -> BoardRow:
-    return BoardRow(**(_fields_of(row) | {"place": place}))
-
-
-def _fields_of(row: BoardRow) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in BoardRow.__slots__}
-
-
-def record_history(*, problem: Problem, target: Target, size: str) -> list[Record]:
-    """The scores that raised the record, oldest first."""
-    before = Window(
-        Max("speedup"), order_by=[F("created_at").asc(), F("id").asc()], frame=RowRange(start=None, end=-1)
-    )
-    rows = (
-        standing(target, size)
-        .filter(problem=problem)
-        .annotate(before=before)
-        .filter(Q(before=None) | Q(speedup__gt=F("before")))
-        .order_by("created_at", "id")
-        .values_list("created_at", "speedup", "entrant__name", "submission_id")
-    )
+def record_history(board: ProblemBoard) -> list[Record]:
+    """The scores that raised the record of a board, oldest first, of all kinds of entrants."""
+    ids = [mark.score_id for mark in board.marks]
+    rows = Score.objects.standing().filter(pk__in=ids).order_by("created_at", "id")
+    columns = ("created_at", "speedup", "entrant__name", "submission_id")
     return [
-        Record(at, speedup, entrant, str(submission))
-        for at, speedup, entrant, submission in rows
-        if speedup is not None
+        Record(at, float(speedup or 0.0), entrant, str(submission))
+        for at, speedup, entrant, submission in rows.values_list(*columns)
     ]
 
 
 def board_index(*, target: Target, size: str) -> list[ProblemSummary]:
-    """Every active problem with its leader on a target, in three queries whatever their number."""
-    scores = standing(target, size)
-    best = {row["problem_id"]: _row(row, place=1) for row in _one_per(scores, "problem_id")}
-    counts = dict(
-        scores.order_by().values_list("problem_id").annotate(entrants=Count("entrant_id", distinct=True))
-    )
+    """Every active problem with its leader on a target; as many queries whatever their number."""
+    here = cells.ensure(BoardCell.objects.filter(target=target, size=size))
+    found = {row[0]: row[1:] for row in here.values_list("problem_id", "leader_id", "entrants")}
+    leaders = [leader for leader, _ in found.values() if leader is not None]
+    best = rows_of(leaders, dict.fromkeys(leaders, 1))
     return [
-        ProblemSummary(problem, counts.get(problem.pk, 0), best.get(problem.pk))
-        for problem in Problem.objects.active()
+        ProblemSummary(problem, entrants, best.get(leader or 0))
+        for problem in Problem.objects.active().defer("spec")
+        for leader, entrants in [found.get(problem.pk, (None, 0))]
     ]
 
 
@@ -249,13 +242,15 @@ def solved_problems(target: str) -> list[int]:
 
     A new best that waits for its second measurement counts: it is correct, only its place is open.
     """
-    scores = Score.objects.rankable().filter(target__slug=target, target__active=True, correct=True)
-    return list(scores.order_by().values_list("problem_id", flat=True).distinct())
+    here = cells.ensure(BoardCell.objects.filter(target__slug=target, target__active=True))
+    solved = here.filter(Q(standing__gt=0) | Q(waiting__gt=0)).order_by()
+    return list(solved.values_list("problem_id", flat=True).distinct())
 
 
 def targets_with_counts() -> list[tuple[Target, int]]:
     """Active targets that rank, with the number of scores that stand on each."""
-    counts = dict(Score.objects.standing().order_by().values_list("target_id").annotate(scores=Count("id")))
+    here = cells.ensure(BoardCell.objects.all())
+    counts = dict(here.order_by().values_list("target_id").annotate(scores=Sum("standing")))
     rows = Target.objects.active().filter(ranked=True)
     ordered = sorted(rows, key=lambda row: (not row.spec.get("official"), row.slug))
     return [(row, counts.get(row.pk, 0)) for row in ordered]

@@ -1,8 +1,9 @@
-"""What a run achieved on a target at a size: figures computed once per change, checked at each read.
+"""What a run achieved on a target at a size: figures computed once per change, and stored.
 
-A summary carries its *basis*: how many scores it was taken over, the sum of their ids, and the track.
-Whoever shows it compares the basis with the present one in a single grouped query, so a row that was
-disqualified, hidden or made stale is out of the figures at once, whoever did it and however.
+A reader takes a summary as it is stored; only one that is *due* is computed again first. Triggers mark a
+summary due in the very transaction that changes something it was taken over (triggers.py), and so do
+another track and another protocol version. So a row that was disqualified, hidden or made stale is out of
+the figures at once, whoever did it and however.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Case, Count, Max, Q, Sum, When
-from django.db.models.functions import Coalesce
+from django.db.models import Case, Max, Q, QuerySet, When
 from django.utils import timezone
 
+from evaluator.harness.version import PROTOCOL_VERSION
 from leaderboard import ranking
 from leaderboard.models import RunSummary, Score
 from portal.submissions.models import ModelRun, Submission
@@ -38,17 +39,11 @@ class Entry:
     verdict: str
     counts: bool
     speedup: float | None
+    low: float | None
+    high: float | None
     utilisation: float | None
+    submission_id: str
     mechanisms: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Basis:
-    """What a summary was taken over."""
-
-    scores: int = 0
-    id_sum: int = 0
-    track: str = ""
 
 
 def track() -> list[str]:
@@ -67,18 +62,6 @@ def counted(target: Target, size: str) -> Any:
     return scores.provenance_current().shown()
 
 
-def bases(*, target: Target, size: str, runs: Iterable[int], key: str) -> dict[int, Basis]:
-    """Present basis of each run, in one query; runs without any score are left out."""
-    rows = (
-        counted(target, size)
-        .filter(run__in=list(runs))
-        .order_by()
-        .values("run_id")
-        .annotate(scores=Count("id"), id_sum=Coalesce(Sum("id", filter=Q(provisional=False)), 0))
-    )
-    return {row["run_id"]: Basis(row["scores"], row["id_sum"], key) for row in rows}
-
-
 def entries(*, run_id: int, target: Target, size: str) -> list[Entry]:
     """Every counted sample of a run, by problem, sample and step."""
     rows = (
@@ -94,15 +77,16 @@ def entries(*, run_id: int, target: Target, size: str) -> list[Entry]:
             "ranked",
             # a new best that is not confirmed counts as correct, but not yet for how fast it is
             Case(When(provisional=False, then="speedup")),
+            Case(When(provisional=False, then="speedup_low")),
+            Case(When(provisional=False, then="speedup_high")),
             Case(When(provisional=False, then="utilisation")),
+            "submission_id",
             "mechanisms",
         )
     )
     return [
-        Entry(
-            pk, slug, sample, step, verdict, ranked, speedup, utilisation, tuple(map(_mechanism, used or ()))
-        )
-        for pk, slug, sample, step, verdict, ranked, speedup, utilisation, used in rows
+        Entry(*values, str(submission_id), tuple(map(_mechanism, used or ())))
+        for *values, submission_id, used in rows
     ]
 
 
@@ -187,8 +171,9 @@ def _curve(
     """A curve at k = 1 with its bootstrap band at each threshold."""
     bands: list[ranking.Band] = []
     known: dict[tuple[float, ...], ranking.Band] = {}  # a curve is a staircase: few distinct steps
+    correct = [sample for sample in samples if sample.correct]  # nothing else is good at any threshold
     for threshold in at:
-        counts = ranking.good_counts(samples, slugs, n, good_at(threshold))
+        counts = ranking.good_counts(correct, slugs, n, good_at(threshold))
         per_problem = tuple(ranking.metric_values(counts, n, 1))
         if per_problem not in known:
             known[per_problem] = ranking.bootstrap(per_problem, resamples=RESAMPLES)
@@ -210,32 +195,67 @@ def _climb(found: Sequence[Entry], slugs: Sequence[str]) -> list[list[float]]:
     return [[c.step, c.solved, c.fast_1] for c in ranking.climb(steps, slugs, last=last)]
 
 
-def compute(*, run_id: int, target: Target, size: str, slugs: Sequence[str]) -> dict[str, Any]:
-    """Figures of a run from its scores as they stand now."""
-    found = entries(run_id=run_id, target=target, size=size)
-    return figures(found, slugs, samples_of(run_id=run_id, target=target))
+def detail(found: Sequence[Entry]) -> dict[str, Any]:
+    """What the model page shows problem by problem, as plain JSON.
+
+    ``outcomes``: per problem the entry that speaks for the run, ranked before not, then the faster.
+    ``samples``: [problem, sample, category, speedup] of every sample's last step.
+    """
+    speaks: dict[str, Entry] = {}
+    for entry in sorted(found, key=_first_to_speak):
+        speaks.setdefault(entry.problem, entry)
+    return {
+        "outcomes": {
+            slug: [
+                ranking.category(e.verdict, e.speedup),
+                *((e.speedup, e.low, e.high, e.utilisation) if e.counts else (None, None, None, None)),
+                e.submission_id,
+            ]
+            for slug, e in speaks.items()
+        },
+        "samples": [
+            [e.problem, e.sample, ranking.category(e.verdict, e.speedup), e.speedup if e.counts else None]
+            for e in last_steps(found)
+        ],
+    }
 
 
+def _first_to_speak(entry: Entry) -> tuple[bool, float, int]:
+    return (not entry.counts, -(entry.speedup or 0.0), entry.score_id)
+
+
+def due(key: str) -> Q:
+    """Which summaries a reader must not take as they are."""
+    return Q(due=True) | ~Q(rules=PROTOCOL_VERSION) | ~Q(basis_track=key)
+
+
+def ensure(wanted: QuerySet[RunSummary]) -> QuerySet[RunSummary]:
+    """The same summaries, with those that were due computed again."""
+    late = wanted.filter(due(track_key(track()))).order_by("pk").select_related("run", "target")
+    for summary in late.only("size", "run", "target__slug"):
+        refresh(run=summary.run, target=summary.target, size=summary.size)
+    return wanted
+
+
+@transaction.atomic
 def refresh(*, run: ModelRun, target: Target, size: str) -> RunSummary:
-    """Compute and store the summary of a run; called at write time, so that reads stay cheap."""
+    """Compute and store the summary of a run; called at write time, so that reads stay cheap.
+
+    The row is locked first: a writer marks it before it commits, so either its change is seen here or its
+    mark waits until this is stored, and then stays.
+    """
+    place = {"run": run, "target": target, "size": size}
+    RunSummary.objects.get_or_create(**place, defaults={"updated_at": timezone.now()})
+    summary = RunSummary.objects.select_for_update().get(**place)
     slugs = track()
-    key = track_key(slugs)
-    with transaction.atomic():
-        basis = bases(target=target, size=size, runs=[run.pk], key=key).get(run.pk, Basis(track=key))
-        values = compute(run_id=run.pk, target=target, size=size, slugs=slugs)
-        summary, _ = RunSummary.objects.update_or_create(
-            run=run,
-            target=target,
-            size=size,
-            defaults=columns(values)
-            | {
-                "basis_scores": basis.scores,
-                "basis_id_sum": basis.id_sum,
-                "basis_track": basis.track,
-                "figures": values,
-                "updated_at": timezone.now(),
-            },
-        )
+    found = entries(run_id=run.pk, target=target, size=size)
+    summary.figures = figures(found, slugs, samples_of(run_id=run.pk, target=target))
+    summary.detail = detail(found)
+    for name, value in columns(summary.figures).items():
+        setattr(summary, name, value)
+    summary.due, summary.rules, summary.basis_track = False, PROTOCOL_VERSION, track_key(slugs)
+    summary.updated_at = timezone.now()
+    summary.save()
     return summary
 
 
@@ -248,8 +268,3 @@ def columns(values: dict[str, Any]) -> dict[str, Any]:
         "geometric_mean": values["geometric_mean"]["whole"] or 0.0,
         "samples": values["n"],
     }
-
-
-def basis_of(summary: RunSummary) -> Basis:
-    """What a stored summary was taken over."""
-    return Basis(summary.basis_scores, summary.basis_id_sum, summary.basis_track)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from leaderboard.model_board import ModelRow
-from leaderboard.model_page import ProblemOutcome, outcomes
+from leaderboard.model_page import ProblemOutcome, outcomes_of
 from leaderboard.ranking import Band, wilson
 from problems.models import Problem, Target
 
@@ -67,7 +67,8 @@ def taxonomy(*, rows: Sequence[ModelRow], target: Target, size: str) -> list[Tax
     """All divisions for the given runs. A problem with several kinds of parallelism counts in each."""
     problems = list(Problem.objects.active().order_by("number"))
     found = [
-        {line.problem: line for line in outcomes(run_id=row.run_id, target=target, size=size)} for row in rows
+        {line.problem: line for line in lines}
+        for lines in outcomes_of([row.run_id for row in rows], target=target, size=size)
     ]
     return [_table(title, classes_of, problems, rows, found) for title, classes_of in DIVISIONS]
 

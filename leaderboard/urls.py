@@ -12,6 +12,7 @@ urlpatterns = [
     path("models.csv", model_views.models_csv, name="models_csv"),
     path("models.json", model_views.models_json, name="models_json"),
     path("models/<slug:slug>/", model_views.model, name="model"),
+    path("models/<slug:slug>.json", model_views.model_json, name="model_json"),
     path("models/<slug:slug>/badge.svg", feed_views.badge, name="badge"),
     path("models/<slug:slug>/badge.json", feed_views.badge_json, name="badge_json"),
     path("export/scores.jsonl", feed_views.scores_jsonl, name="scores_jsonl"),

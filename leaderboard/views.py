@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
@@ -30,7 +29,7 @@ def _size(request: HttpRequest, target: Target) -> str:
     return asked
 
 
-def _board(request: HttpRequest, target: str, problem: str) -> selectors.ProblemBoard:
+def _board(request: HttpRequest, target: str, problem: str, *, whole: bool = False) -> selectors.ProblemBoard:
     """The board that a request asks for; unknown names are 404, unknown options fall back."""
     row = _target(target)
     policy = "latest" if request.GET.get("policy") == "latest" else "best"
@@ -41,6 +40,7 @@ def _board(request: HttpRequest, target: str, problem: str) -> selectors.Problem
         size=_size(request, row),
         policy=cast(Policy, policy),
         kind=cast(Kind, kind if kind in KINDS else ""),
+        page=selectors.ALL if whole else request.GET.get("page"),
     )
 
 
@@ -82,14 +82,13 @@ def target_index(request: HttpRequest, target: str) -> HttpResponse:
 def problem_board(request: HttpRequest, target: str, problem: str) -> HttpResponse:
     """The board of one problem."""
     board = _board(request, target, problem)
-    page = Paginator(board.rows, selectors.PAGE).get_page(request.GET.get("page"))
-    history = selectors.record_history(problem=board.problem, target=board.target, size=board.size)
+    history = selectors.record_history(board)
     context = {
         "board": board,
         "sizes": selectors.ranked_sizes(board.target),
         "kinds": KINDS.items(),
-        "page": page,
-        "lines": list(zip(page.object_list, marks.interval_marks(list(page.object_list)), strict=True)),
+        "page": board.page,
+        "lines": list(zip(board.rows, marks.interval_marks(board.rows), strict=True)),
         "history": history[::-1],
         "mark_width": marks.WIDTH,
     }
@@ -99,7 +98,7 @@ def problem_board(request: HttpRequest, target: str, problem: str) -> HttpRespon
 @require_safe
 def problem_board_csv(request: HttpRequest, target: str, problem: str) -> HttpResponse:
     """The same rows as CSV, all pages of them."""
-    board = _board(request, target, problem)
+    board = _board(request, target, problem, whole=True)
     rows = [selectors.public_row(row) for row in [*board.rows, *board.provisional]]
     return csv_response(
         f"{board.target.slug}-{board.problem.slug}-{board.size}", selectors.PUBLIC_COLUMNS, rows
@@ -108,7 +107,7 @@ def problem_board_csv(request: HttpRequest, target: str, problem: str) -> HttpRe
 
 @require_safe
 def problem_board_json(request: HttpRequest, target: str, problem: str) -> HttpResponse:
-    """The same rows as JSON, all pages of them."""
+    """The same rows as JSON, a page of them."""
     return JsonResponse(board_document(_board(request, target, problem)))
 
 
@@ -122,6 +121,9 @@ def board_document(board: selectors.ProblemBoard) -> dict[str, Any]:
         "input_set": "hardened",
         "problem_revision": board.problem.score_revision,
         "scores": board.scores,
+        "entrants": board.count,
+        "page": board.page.number,
+        "pages": board.page.paginator.num_pages,
         "rows": [selectors.public_row(row) for row in board.rows],
         "provisional": [selectors.public_row(row) for row in board.provisional],
         "stale": board.stale,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.core.cache import cache
+from django.core.cache import caches
 from rest_framework.test import APIClient
 
 
@@ -47,10 +47,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def _empty_cache() -> Iterator[None]:
-    """Throttles count in the cache: every test begins with none used."""
-    cache.clear()
+    """Throttles count in the cache, pages are kept in one: every test begins with both empty."""
+    for found in caches.all(initialized_only=False):
+        found.clear()
     yield
-    cache.clear()
+    for found in caches.all(initialized_only=False):
+        found.clear()
 
 
 @pytest.fixture

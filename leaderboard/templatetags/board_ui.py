@@ -90,6 +90,6 @@ def record_figure(history: Sequence[Any]) -> dict[str, Any]:
 
 
 @register.simple_tag
-def spread_figure(rows: Sequence[Any]) -> dict[str, Any]:
-    """The distribution of the speedups of a board's rows."""
-    return charts.spread([row.speedup for row in rows])
+def spread_figure(speedups: Sequence[float]) -> dict[str, Any]:
+    """The distribution of the speedups of a board."""
+    return charts.spread(list(speedups))

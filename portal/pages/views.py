@@ -61,7 +61,7 @@ def _board_of(row: Problem) -> boards.ProblemBoard | None:
         return None
     target, _ = max(targets, key=lambda pair: (pair[1], bool(pair[0].spec.get("official"))))
     sizes = boards.ranked_sizes(target)
-    return boards.problem_board(problem=row, target=target, size=sizes[0]) if sizes else None
+    return boards.problem_board(problem=row, target=target, size=sizes[0], page=1) if sizes else None
 
 
 def docs(request: HttpRequest) -> HttpResponse:

@@ -54,6 +54,7 @@ MIDDLEWARE = [
     "portal.core.middleware.RequestIdMiddleware",
     "portal.core.middleware.BodyLimitMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "leaderboard.page_cache.PageCacheMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -93,7 +94,15 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
 else:
     DATABASES["default"]["CONN_MAX_AGE"] = env.int("DATABASE_CONN_MAX_AGE", default=60)
 
-CACHES = {"default": env.cache_url("CACHE_URL", default=f"filecache://{VAR_DIR / 'cache'}")}
+CACHES = {
+    "default": env.cache_url("CACHE_URL", default=f"filecache://{VAR_DIR / 'cache'}"),
+    # Public pages, keyed by the board version: processes that do not share it still never show an old page.
+    "pages": env.cache_url("CACHE_URL", default="locmemcache://pages"),
+}
+if CACHES["pages"]["BACKEND"].endswith("LocMemCache"):
+    CACHES["pages"]["OPTIONS"] = {"MAX_ENTRIES": 500}
+SYNTHETIC_ROWS = True  # `seed_board`; never in production
+PAGE_CACHE = env.bool("PKB_PAGE_CACHE", default=True)
 
 S3_BUCKET = env.str("S3_BUCKET", default="")
 _FILES: dict[str, Any] = {

@@ -3,10 +3,12 @@
 import secrets
 
 from portal.settings.base import *  # noqa: F403
+from portal.settings.base import PAGE_CACHE as _PAGE_CACHE
 from portal.settings.base import SECRET_KEY as _SECRET_KEY
 from portal.settings.base import STORAGES, VAR_DIR, env
 
 DEBUG = env.bool("DEBUG", default=False)
+PAGE_CACHE = _PAGE_CACHE and not DEBUG
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", "testserver"])
 
 

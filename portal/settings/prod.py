@@ -15,6 +15,7 @@ if CELERY_BROKER_URL.startswith("filesystem") and not env.bool("PKB_SINGLE_MACHI
         "only. Set PKB_SINGLE_MACHINE=1 if web and evaluator really share this machine."
     )
 
+SYNTHETIC_ROWS = False
 SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=True)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=365 * 24 * 3600)

@@ -15,7 +15,8 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     # work in other ways than with a write-ahead log, and tests of races would test something else.
     DATABASES["default"]["TEST"] = {"NAME": f"{tempfile.gettempdir()}/pkb-test-{os.getpid()}.sqlite3"}
 
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+_LOCMEM = "django.core.cache.backends.locmem.LocMemCache"
+CACHES = {"default": {"BACKEND": _LOCMEM}, "pages": {"BACKEND": _LOCMEM, "LOCATION": "pages"}}
 STORAGES["default"] = {"BACKEND": "django.core.files.storage.InMemoryStorage"}
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 WHITENOISE_USE_FINDERS = True

@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 from datetime import date
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,10 +17,11 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from evaluator.models import Attempt, Host
-from leaderboard import charts, model_board, model_page, review, services, summaries
+from leaderboard import bulk, charts, model_board, model_page, review, services, summaries
 from leaderboard.management.commands import seed_board
 from leaderboard.model_board import Filters
 from leaderboard.models import RunSummary, Score
+from leaderboard.synthetic import Seeder
 from portal.submissions.models import ModelRun, Submission
 from problems.models import Problem
 from tests.evaluator import build
@@ -326,8 +328,38 @@ def test_heat_map_gives_each_outcome_its_band() -> None:
 
 
 def test_seed_board_refuses_a_database_that_is_not_for_it(monkeypatch) -> None:
-    elsewhere = SimpleNamespace(DATABASES={"default": {"NAME": "/srv/portal/db.sqlite3"}})
+    elsewhere = SimpleNamespace(
+        DATABASES={"default": {"NAME": "/srv/portal/db.sqlite3"}}, SYNTHETIC_ROWS=True
+    )
     monkeypatch.setattr(seed_board, "settings", elsewhere)
     with pytest.raises(CommandError, match="seed"):
         call_command("seed_board", models=1)
     assert not Score.objects.exists()
+
+
+def test_production_makes_no_invented_rows(monkeypatch) -> None:
+    for name, value in (("SECRET_KEY", "x" * 50), ("ALLOWED_HOSTS", "a.b"), ("PKB_SINGLE_MACHINE", "1")):
+        monkeypatch.setenv(name, value)
+    production = import_module("portal.settings.prod")
+    monkeypatch.setattr(seed_board, "settings", SimpleNamespace(
+        DATABASES={"default": {"NAME": "pkb_seed"}}, SYNTHETIC_ROWS=production.SYNTHETIC_ROWS
+    ))  # fmt: skip
+    with pytest.raises(CommandError, match="production"):
+        call_command("seed_board", models=1)
+    assert not Score.objects.exists()
+
+
+def test_invented_rows_are_whole_labelled_and_counted(four_problems) -> None:
+    target = build.target()
+    with bulk.unchecked(Submission, Attempt, Score):
+        seeder = Seeder(1)
+        run = seeder.run(seeder.model(1), 1)
+        assert seeder.fill(run, target, 5) == 20
+        seeder.write()
+    seeder.finish()
+    assert Submission.objects.filter(code__endswith=".synthetic", run=run).count() == 20
+    assert run.entrant.name.startswith("Synthetic")
+    (row,) = rows()
+    assert row.figures["judged"] == 20
+    assert row.figures["solved"] == len(set(Score.objects.filter(ranked=True).values_list("problem_id")))
+    build.submission(run=run)  # the counters of ids go on after the last row

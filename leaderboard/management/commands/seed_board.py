@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from evaluator.models import Attempt
+from leaderboard import bulk
+from leaderboard.models import Score
 from leaderboard.synthetic import Seeder
+from portal.submissions.models import Submission
 from problems.models import Target
 
 
@@ -27,7 +30,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         name = str(settings.DATABASES["default"]["NAME"])
-        if os.environ.get("DJANGO_SETTINGS_MODULE", "").endswith("prod"):
+        if not settings.SYNTHETIC_ROWS:
             raise CommandError("Synthetic rows are never made under production settings.")
         if "seed" not in name:
             raise CommandError(
@@ -36,15 +39,22 @@ class Command(BaseCommand):
             )
         call_command("migrate", verbosity=0)
         call_command("sync_catalog", verbosity=0, stdout=self.stdout)
+        self._seed(options)
+        call_command("refresh_boards", stdout=self.stdout)
+
+    def _seed(self, options: dict[str, Any]) -> None:
         seeder = Seeder(options["seed"])
+        targets = [Target.objects.get(slug=slug) for slug in options["targets"].split(",")]
         total = 0
-        for number in range(options["models"]):
-            model = seeder.model(number)
-            agentic = number % 5 == 4
-            for turn in range(options["runs"]):
-                run = seeder.run(model, turn + number % 3, agentic=agentic, verified=number % 10 != 9)
-                for slug in options["targets"].split(","):
-                    target = Target.objects.get(slug=slug)
-                    steps = 6 if agentic else 1
-                    total += seeder.fill(run, target, 1 if agentic else options["samples"], steps=steps)
-            self.stdout.write(f"{number + 1} of {options['models']} models, {total} submissions")
+        with bulk.unchecked(Submission, Attempt, Score):
+            for number in range(options["models"]):
+                model = seeder.model(number)
+                agentic = number % 5 == 4
+                for turn in range(options["runs"]):
+                    run = seeder.run(model, turn + number % 3, agentic=agentic, verified=number % 10 != 9)
+                    for target in targets:
+                        steps = 6 if agentic else 1
+                        total += seeder.fill(run, target, 1 if agentic else options["samples"], steps=steps)
+                self.stdout.write(f"{number + 1} of {options['models']} models, {total} submissions")
+            seeder.write()
+        seeder.finish()

@@ -1,0 +1,143 @@
+"""Public pages kept for readers who are not signed in, until anything on a board changes.
+
+The key of a page holds the board version, which every write that changes a board raises in its own
+transaction (triggers.py): after the commit no reader finds the old page any more. Pages of somebody who is
+signed in, or who has a message waiting, are neither kept nor answered from here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.core.cache import caches
+from django.core.cache.backends.base import BaseCache
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
+
+from evaluator.harness.version import PROTOCOL_VERSION
+
+PUBLIC = ("/boards/", "/problems/", "/docs/")
+"""Where every page is the same for all who are not signed in; the home page is too."""
+
+SECONDS = 60
+"""How long a page is kept while nothing changes; bounds what a page may say about the time."""
+
+MAX_QUERY = 300
+MAX_BYTES = 2 * 1024 * 1024
+PERSONAL = (settings.SESSION_COOKIE_NAME, "messages")
+_OF_BODY = ("Content-Type", "Content-Length", "Content-Disposition")
+_CODE = ("portal", "problems", "evaluator", "leaderboard", "templates", "static/css", "static/js", "docs")
+
+
+class Kept(NamedTuple):
+    """An answer as it lies in the cache."""
+
+    headers: list[tuple[str, str]]
+    content: bytes
+    tag: str
+
+
+def pages() -> BaseCache:
+    """The cache that holds pages."""
+    return caches["pages"]
+
+
+def board_version() -> int:
+    """A number that rises with every committed write that changes a board."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT COALESCE(SUM(changes), 0) FROM leaderboard_boardversion")
+        return int(cursor.fetchone()[0])
+
+
+@lru_cache(maxsize=1)
+def code_version() -> str:
+    """Changes when the code, the templates or the styles do: a new deployment shares no page with the old."""
+    digest = hashlib.sha256(PROTOCOL_VERSION.encode())
+    for folder in _CODE:
+        for path in sorted(Path(settings.BASE_DIR, folder).rglob("*")):
+            if path.suffix in (".py", ".html", ".svg", ".css", ".js", ".md", ".toml"):
+                state = path.stat()
+                digest.update(f"{path}:{state.st_size}:{state.st_mtime_ns}".encode())
+    return digest.hexdigest()[:16]
+
+
+def key_of(request: HttpRequest) -> str | None:
+    """Where an answer to this request is kept, read before the answer is made; None for what is not kept."""
+    query = request.META.get("QUERY_STRING", "")
+    if not settings.PAGE_CACHE or request.method != "GET" or len(query) > MAX_QUERY:
+        return None
+    if "HTTP_AUTHORIZATION" in request.META or any(name in request.COOKIES for name in PERSONAL):
+        return None
+    host = f"{request.scheme}://{request.get_host()}"
+    named = f"{host}\n{request.path}\n{query}\n{code_version()}"
+    return f"page:{hashlib.sha256(named.encode('utf-8', 'surrogatepass')).hexdigest()}:{board_version()}"
+
+
+class PageCacheMiddleware:
+    """Answers from the cache, and puts there what may be kept. Stands before the session is looked at."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        public = request.path == "/" or request.path.startswith(PUBLIC)
+        key = key_of(request) if public else None
+        if key is None:
+            return self.get_response(request)
+        kept: Kept | None = pages().get(key)
+        if kept is None:
+            response = self.get_response(request)
+            if not _may_be_kept(response):
+                return response
+            kept = keep(response)
+            pages().set(key, kept, SECONDS)
+        return answer(request, kept)
+
+
+def _may_be_kept(response: HttpResponse) -> bool:
+    control = response.get("Cache-Control", "")
+    return (
+        response.status_code == 200
+        and not response.streaming
+        and not response.cookies
+        and not any(word in control for word in ("private", "no-store"))
+        and len(response.content) <= MAX_BYTES
+    )
+
+
+def keep(response: HttpResponse) -> Kept:
+    """An answer as it is kept: a browser may store it too, but must ask before it shows it again."""
+    tag = f'"{hashlib.sha256(response.content).hexdigest()[:32]}"'
+    response.setdefault("Cache-Control", "no-cache")
+    response["ETag"] = tag
+    return Kept(list(response.items()), response.content, tag)
+
+
+def answer(request: HttpRequest, kept: Kept) -> HttpResponse:
+    """The kept answer, or 304 to a browser that has it."""
+    given = request.META.get("HTTP_IF_NONE_MATCH", "")
+    if given and kept.tag in (tag.strip().removeprefix("W/") for tag in given.split(",")):
+        response: HttpResponse = HttpResponseNotModified()
+        headers = [(name, value) for name, value in kept.headers if name not in _OF_BODY]
+    else:
+        response, headers = HttpResponse(kept.content), kept.headers
+    for name, value in headers:
+        response[name] = value
+    return response
+
+
+def kept_document(request: Any, make: Callable[[], HttpResponse]) -> HttpResponse:
+    """The same for an API view, whose limits are counted before: ``make`` renders the answer if need be."""
+    key = key_of(request)
+    if key is None:
+        return make()
+    kept: Kept | None = pages().get(key)
+    if kept is None:
+        kept = keep(make())
+        pages().set(key, kept, SECONDS)
+    return answer(request, kept)
