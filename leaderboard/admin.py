@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from leaderboard import review
-from leaderboard.models import Review, Score
+from leaderboard.models import ImportedResult, Review, Score
 from portal.accounts.current import signed_in
 from portal.core.errors import DomainError
 from portal.submissions.admin import Looking
@@ -95,3 +95,17 @@ class ReviewAdmin(Looking):
 
     list_display = ("attempt", "by", "at", "note")
     list_select_related = ("attempt", "by")
+
+
+@admin.register(ImportedResult)
+class ImportedResultAdmin(Looking):
+    """What was imported; staff may take it away again, which the admin's log keeps."""
+
+    list_display = ("label", "problem", "target", "size", "verdict", "speedup", "origin", "imported_at")
+    list_filter = ("target", "verdict")
+    search_fields = ("label", "problem__slug", "origin", "content_hash")
+    list_select_related = ("problem", "target")
+
+    def has_delete_permission(self, request: HttpRequest, obj: ImportedResult | None = None) -> bool:
+        """Superusers, and staff with the right."""
+        return admin.ModelAdmin.has_delete_permission(self, request, obj)

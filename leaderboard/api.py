@@ -5,13 +5,16 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+from django.core.paginator import Paginator
 from django.http import HttpResponse, JsonResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from leaderboard import model_board, selectors
+from leaderboard.import_views import document
 from leaderboard.model_board import Filters
+from leaderboard.models import ImportedResult
 from leaderboard.page_cache import kept_document
 from leaderboard.views import KINDS, board_document
 from portal.core.errors import InvalidInput, NotFound
@@ -103,6 +106,22 @@ def _day(request: Request) -> date | None:
         ) from None
 
 
+class ImportedResults(ApiView):
+    """Results of our harness that were made elsewhere and not re-run here."""
+
+    @extend_schema(
+        operation_id="leaderboards_imported", parameters=[PAGE], responses={200: OpenApiTypes.OBJECT}
+    )
+    def get(self, request: Request, target: str) -> HttpResponse:
+        """What was imported for a target; none of it holds a place."""
+        row = Target.objects.active().filter(slug=target).first()
+        if row is None:
+            raise NotFound("target.not_found", f"There is no target {target[:80]!r}.")
+        found = ImportedResult.objects.filter(target=row).order_by("problem__number", "size", "pk")
+        page = Paginator(found, selectors.PAGE).get_page(request.query_params.get("page"))
+        return kept_document(request, lambda: JsonResponse({"target": row.slug} | document(page)))
+
+
 class ProblemBoard(ApiView):
     """The board of one problem."""
 
@@ -112,7 +131,7 @@ class ProblemBoard(ApiView):
     def get(self, request: Request, target: str, problem: str) -> HttpResponse:
         """One row per entrant, ranked."""
         row = _target(target)
-        found = Problem.objects.active().filter(slug=problem).first()
+        found = Problem.objects.active().defer("spec").filter(slug=problem).first()
         if found is None:
             raise NotFound("problem.not_found", f"There is no problem {problem[:80]!r}.")
         policy: Any = _choice(request, "policy", ["best", "latest"], "best")

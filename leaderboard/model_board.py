@@ -13,8 +13,6 @@ from django.db.models.functions import Coalesce, TruncDate
 
 from leaderboard import summaries
 from leaderboard.models import RunSummary
-from portal.submissions.models import Submission
-from portal.submissions.states import LIVE
 from problems.models import Target
 
 PAGE = 50
@@ -124,7 +122,7 @@ def contenders(*, target: Target, size: str, filters: Filters) -> list[Contender
         "pk", "run_id", "run__entrant_id", "run__entrant__name", "run__harness", "run__prompt_variant",
         Coalesce("run__date", TruncDate("run__created_at")), "pass_1", "fast_1", "geometric_mean", "solved",
     )  # fmt: skip
-    waits = set(_on_its_way(target))
+    waits = set(summaries.on_their_way().filter(target=target).values_list("run_id", flat=True))
     latest: dict[tuple[int, str, str], Contender] = {}
     for values in rows.values_list(*columns):
         run = Contender(*values)
@@ -147,12 +145,6 @@ def _asked(target: Target, size: str, filters: Filters) -> QuerySet[RunSummary]:
         if wanted in ("yes", "no"):
             rows = rows.filter(**{f"run__entrant__{field}": wanted == "yes"})
     return rows
-
-
-def _on_its_way(target: Target) -> QuerySet[Submission, int]:
-    """Ids of the runs with something still to be judged on a target."""
-    live = Submission.objects.filter(target=target, mode="score", state__in=[state.value for state in LIVE])
-    return live.order_by().values_list("run_id", flat=True).distinct()
 
 
 def model_board(*, target: Target, size: str, filters: Filters) -> list[ModelRow]:

@@ -191,3 +191,62 @@ class BoardVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.slot}: {self.changes}"
+
+
+class ExportVersion(models.Model):
+    """One version of the public data set; its files lie on the default storage (export_versions.py)."""
+
+    content_hash = models.CharField(max_length=64, unique=True, help_text="SHA-256 of scores, runs and card.")
+    created_at = models.DateTimeField()
+    scores = models.PositiveIntegerField()
+    runs = models.PositiveIntegerField()
+    last_score = models.BigIntegerField(help_text="Highest id of a score when it was built.")
+    basis_count = models.BigIntegerField(help_text="Scores up to it whose submissions were public.")
+    basis_sum = models.BigIntegerField(help_text="The sum of their ids.")
+    files = models.JSONField(help_text="{name: {path, bytes, sha256}}")
+
+    class Meta:
+        ordering: ClassVar = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"version {self.pk} ({self.content_hash[:12]})"
+
+
+class ImportedResult(models.Model):
+    """A result of our harness that was made elsewhere: shown as such, and without a place on any board."""
+
+    content_hash = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the result as it came.")
+    target = models.ForeignKey("problems.Target", on_delete=models.PROTECT, related_name="+")
+    problem = models.ForeignKey("problems.Problem", on_delete=models.PROTECT, related_name="+")
+    size = models.CharField(max_length=16)
+    label = models.CharField(max_length=160, help_text="Name of the judged file, as the result gives it.")
+    source_sha256 = models.CharField(max_length=64, blank=True)
+    verdict = models.CharField(max_length=16)
+    code = models.CharField(max_length=80, blank=True)
+    protocol = models.CharField(max_length=8)
+    speedup = models.FloatField(null=True, blank=True)
+    speedup_low = models.FloatField(null=True, blank=True)
+    speedup_high = models.FloatField(null=True, blank=True)
+    solution_ms = models.FloatField(null=True, blank=True)
+    reference_ms = models.FloatField(null=True, blank=True)
+    utilisation = models.FloatField(null=True, blank=True)
+    isolation_grade = models.CharField(max_length=8)
+    input_set = models.CharField(max_length=16, blank=True)
+    problem_revision = models.CharField(max_length=64)
+    harness_version = models.CharField(max_length=40, blank=True)
+    flags = models.JSONField(default=list, blank=True)
+    environment = models.JSONField(default=dict, blank=True)
+    result = models.JSONField(help_text="The result as it came.")
+    origin = models.CharField(max_length=200, help_text="Name of the file it came in.")
+    measured_on = models.DateField(null=True, blank=True, help_text="As the file says.")
+    imported_at = models.DateTimeField()
+
+    class Meta:
+        ordering: ClassVar = ["-imported_at", "-pk"]
+        indexes: ClassVar = [
+            # The section below a problem board.
+            models.Index(fields=["target", "problem", "size"], name="imported_of_board"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.label} on {self.target_id} (imported)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -264,7 +264,7 @@ def has_verified_runs() -> bool:
 def public_row(row: BoardRow) -> dict[str, Any]:
     """A row as CSV and JSON show it."""
     hidden = ("score_id", "order_key", "entrant_id")
-    values = {name: value for name, value in asdict(row).items() if name not in hidden}
+    values = {name: getattr(row, name) for name in BoardRow.__slots__ if name not in hidden}
     if row.provisional:
         values["place"] = None
     return values | {"created_at": row.created_at.isoformat(timespec="seconds")}

@@ -22,6 +22,7 @@ from evaluator.harness.version import PROTOCOL_VERSION
 from leaderboard import ranking
 from leaderboard.models import RunSummary, Score
 from portal.submissions.models import ModelRun, Submission
+from portal.submissions.states import LIVE
 from problems.models import Problem, Target
 
 KS = (1, 3, 5, 10)
@@ -85,13 +86,19 @@ def entries(*, run_id: int, target: Target, size: str) -> list[Entry]:
         )
     )
     return [
-        Entry(*values, str(submission_id), tuple(map(_mechanism, used or ())))
+        Entry(*values, str(submission_id), tuple(mechanism_names(used)))
         for *values, submission_id, used in rows
     ]
 
 
-def _mechanism(value: Any) -> str:
-    return str(value.get("name", "")) if isinstance(value, dict) else str(value)
+def mechanism_names(stored: Any) -> list[str]:
+    """How data was moved, as names."""
+    return [str(one.get("name", "")) if isinstance(one, dict) else str(one) for one in stored or ()]
+
+
+def on_their_way() -> QuerySet[Submission]:
+    """Submissions for boards that still wait for a verdict; a run with one is not complete."""
+    return Submission.objects.filter(mode="score", state__in=[state.value for state in LIVE]).order_by()
 
 
 def last_steps(found: Iterable[Entry]) -> list[Entry]:

@@ -32,9 +32,12 @@ TOUCHED = (
     "submissions_entrant",
     "submissions_modelrun",
     "leaderboard_runsummary",
+    "leaderboard_exportversion",
+    "leaderboard_importedresult",
 )
 """Tables of which every new or deleted row, and every changed one but summaries, may show on a board."""
 
+_COMPUTED = ("leaderboard_runsummary",)
 # What of a submission counts for the figures of its run, and what for a problem board.
 _OF_RUN = ("removed", "results_public", "verdict", "mode", "sample", "step", "run_id")
 _OF_CELL = ("removed", "results_public")
@@ -202,7 +205,7 @@ def _postgres() -> list[str]:
     made += _on("submissions_entrant", "update", "pkb_entrants_updated", "kind")
     for table in TOUCHED:
         made += _on(table, "insert", "pkb_touched") + _on(table, "delete", "pkb_touched")
-        if table != "leaderboard_runsummary":
+        if table not in _COMPUTED:
             made += _on(table, "update", "pkb_touched_update")
     return made
 
@@ -269,7 +272,7 @@ def _sqlite() -> list[str]:
         f"UPDATE {_CELL} SET due = 1;",
     )
     for table in TOUCHED:
-        events = ("INSERT", "DELETE") if table == "leaderboard_runsummary" else ("INSERT", "UPDATE", "DELETE")
+        events = ("INSERT", "DELETE") if table in _COMPUTED else ("INSERT", "UPDATE", "DELETE")
         for event in events:
             made += _trigger(f"pkb_{table}_{event.lower()}", f"{event} ON {table}", _BUMP_ONE)
     return made

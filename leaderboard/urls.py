@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from leaderboard import feed_views, model_views, views
+from leaderboard import export_views, feed_views, import_views, model_views, views
 
 app_name = "leaderboard"
 
@@ -17,6 +17,12 @@ urlpatterns = [
     path("models/<slug:slug>/badge.json", feed_views.badge_json, name="badge_json"),
     path("export/scores.jsonl", feed_views.scores_jsonl, name="scores_jsonl"),
     path("export/data_card.md", feed_views.data_card, name="data_card"),
+    path("export/", export_views.versions, name="export"),
+    path("export/versions.json", export_views.versions_json, name="export_json"),
+    path("export/build/", export_views.build, name="export_build"),
+    path("export/<int:version>/<str:name>", export_views.version_file, name="export_file"),
+    path("imported/", import_views.imported, name="imported"),
+    path("imported.json", import_views.imported_json, name="imported_json"),
     path("compare/", model_views.compare, name="compare"),
     path("taxonomy/", model_views.taxonomy, name="taxonomy"),
     path("published/", model_views.published_figures, name="published"),

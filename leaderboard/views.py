@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
 
-from leaderboard import marks, selectors
+from leaderboard import imports, marks, selectors
 from leaderboard.ranking import Policy
 from leaderboard.selectors import Kind
 from leaderboard.tables import csv_text
@@ -35,7 +35,7 @@ def _board(request: HttpRequest, target: str, problem: str, *, whole: bool = Fal
     policy = "latest" if request.GET.get("policy") == "latest" else "best"
     kind = request.GET.get("kind", "")
     return selectors.problem_board(
-        problem=get_object_or_404(Problem.objects.active(), slug=problem),
+        problem=get_object_or_404(Problem.objects.active().defer("spec"), slug=problem),
         target=row,
         size=_size(request, row),
         policy=cast(Policy, policy),
@@ -90,6 +90,7 @@ def problem_board(request: HttpRequest, target: str, problem: str) -> HttpRespon
         "page": board.page,
         "lines": list(zip(board.rows, marks.interval_marks(board.rows), strict=True)),
         "history": history[::-1],
+        "imported": imports.imported_of(board),
         "mark_width": marks.WIDTH,
     }
     return render(request, "leaderboard/problem.html", context)
@@ -127,6 +128,7 @@ def board_document(board: selectors.ProblemBoard) -> dict[str, Any]:
         "rows": [selectors.public_row(row) for row in board.rows],
         "provisional": [selectors.public_row(row) for row in board.provisional],
         "stale": board.stale,
+        "imported": [imports.public_row(row) for row in imports.imported_of(board)],
     }
 
 

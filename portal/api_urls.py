@@ -72,6 +72,7 @@ v1 = [
     path("problems/<str:slug>/", problems.ProblemDetail.as_view(), name="problem"),
     path("problems/<str:slug>/prompt/", problems.ProblemPrompt.as_view(), name="problem_prompt"),
     path("leaderboards/<str:target>/models/", boards.ModelBoard.as_view(), name="model_board"),
+    path("leaderboards/<str:target>/imported/", boards.ImportedResults.as_view(), name="imported_results"),
     path(
         "leaderboards/<str:target>/problems/<str:problem>/",
         boards.ProblemBoard.as_view(),

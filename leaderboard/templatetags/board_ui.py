@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from django import template
+from django.template.loader import render_to_string
 
 from leaderboard import charts
 from leaderboard.charts import PALETTE_SIZE
@@ -21,11 +23,12 @@ _GRADES = {
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-@register.inclusion_tag("leaderboard/_grade.html")
-def grade(value: str) -> dict[str, str]:
-    """Show an isolation grade as a word with its meaning."""
+@register.simple_tag
+@lru_cache(maxsize=16)
+def grade(value: str) -> str:
+    """Show an isolation grade as a word with its meaning; there are few, and every row shows one."""
     tone, title = _GRADES.get(value, ("info", ""))
-    return {"tone": tone, "title": title, "word": value}
+    return render_to_string("leaderboard/_grade.html", {"tone": tone, "title": title, "word": value})
 
 
 @register.filter

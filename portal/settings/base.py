@@ -101,6 +101,9 @@ CACHES = {
 }
 if CACHES["pages"]["BACKEND"].endswith("LocMemCache"):
     CACHES["pages"]["OPTIONS"] = {"MAX_ENTRIES": 500}
+DATA_LICENCE = env.str(
+    "PKB_DATA_LICENCE", default="none named by the operator: the figures are facts; sources are not included"
+)
 SYNTHETIC_ROWS = True  # `seed_board`; never in production
 PAGE_CACHE = env.bool("PKB_PAGE_CACHE", default=True)
 

@@ -250,18 +250,6 @@ def test_boards_lead_to_the_target_with_most_scores(client) -> None:
     assert hops == ["/boards/problems/", "/boards/cpu4/"]
 
 
-@pytest.mark.parametrize("entrants", [1, 12])
-def test_the_number_of_queries_does_not_grow_with_rows(
-    client, django_assert_max_num_queries, entrants: int
-) -> None:
-    for _ in range(entrants):
-        record()
-    with django_assert_max_num_queries(7):
-        client.get("/boards/cpu4/allreduce/")
-    with django_assert_max_num_queries(6):
-        client.get("/boards/cpu4/")
-
-
 @pytest.mark.parametrize(
     ("memory", "peaks"),
     [

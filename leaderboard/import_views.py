@@ -1,0 +1,57 @@
+"""Imported results: the list of them, as a page and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.paginator import Page, Paginator
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from leaderboard import imports, selectors
+from leaderboard.models import ImportedResult
+
+
+def _targets() -> list[str]:
+    """Targets that something was imported for."""
+    rows = ImportedResult.objects.order_by("target__slug").values_list("target__slug", flat=True)
+    return list(rows.distinct())
+
+
+def _page(request: HttpRequest) -> tuple[str, Page[ImportedResult]]:
+    """The target asked for and the page; a target without anything imported is 404."""
+    target = request.GET.get("target", "")
+    rows = ImportedResult.objects.order_by("target__slug", "problem__number", "size", "pk")
+    if target:
+        rows = rows.filter(target__slug=target)
+        if not rows.exists():
+            raise Http404("Nothing was imported for such a target.")
+    return target, Paginator(rows, selectors.PAGE).get_page(request.GET.get("page"))
+
+
+@require_safe
+def imported(request: HttpRequest) -> HttpResponse:
+    """Everything that was imported, by target and problem."""
+    target, page = _page(request)
+    context: dict[str, Any] = {
+        "target": target,
+        "targets": _targets(),
+        "page": page,
+        "imported": imports.rows_of(page.object_list),
+        "board_kind": "imported",
+    }
+    return render(request, "leaderboard/imported.html", context)
+
+
+@require_safe
+def imported_json(request: HttpRequest) -> JsonResponse:
+    """The same as JSON."""
+    _, page = _page(request)
+    return JsonResponse(document(page))
+
+
+def document(page: Page[ImportedResult]) -> dict[str, Any]:
+    """A page of imported results as plain data."""
+    rows = [imports.public_row(row) for row in imports.rows_of(page.object_list)]
+    return {"note": imports.NOTE, "page": page.number, "pages": page.paginator.num_pages, "rows": rows}

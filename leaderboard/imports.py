@@ -1,0 +1,286 @@
+"""Results of our harness that were made elsewhere: taken in as they are, marked, and never given a place.
+
+A file holds one result (``score --json``), a list of them, or a document with ``results`` (``score-many``).
+What a result says decides: its target is looked up by that very name, and a card of another kind than the
+target names is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from evaluator.results import storable
+from leaderboard.models import ImportedResult
+from leaderboard.selectors import ProblemBoard
+from leaderboard.services import GRADES
+from portal.submissions.states import Verdict
+from problems.models import Problem, Target
+
+MAX_BYTES = 64 * 1024 * 1024
+FAMILIES = ("h100", "h200", "b200")
+"""Cards that targets are named after."""
+
+
+class Refused(Exception):
+    """A file or a result cannot be taken in; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What became of one result, or of a whole file (``number`` 0)."""
+
+    file: str
+    number: int
+    state: str
+    text: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}, result {self.number}" if self.number else self.file
+        return f"{where}: {self.state}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRow:
+    """One imported result as pages and the API show it; ``place`` is always None."""
+
+    place: None
+    imported: bool
+    note: str
+    label: str
+    problem: str
+    target: str
+    size: str
+    verdict: str
+    code: str
+    protocol: str
+    speedup: float | None
+    speedup_low: float | None
+    speedup_high: float | None
+    solution_ms: float | None
+    reference_ms: float | None
+    utilisation: float | None
+    isolation_grade: str
+    input_set: str
+    current: bool
+    problem_revision: str
+    harness_version: str
+    flags: list[Any]
+    source_sha256: str
+    content_hash: str
+    origin: str
+    measured_on: str | None
+    imported_at: str
+
+
+NOTE = "imported, not re-run here"
+
+
+def files_of(paths: list[Path]) -> list[Path]:
+    """The files named, and every .json file of the folders named, by name."""
+    found: list[Path] = []
+    for path in paths:
+        found += sorted(path.glob("*.json")) if path.is_dir() else [path]
+    return found
+
+
+def import_file(path: Path) -> Iterator[Told]:
+    """Take in every result of a file, each in a transaction of its own; one that is bad stops no other."""
+    try:
+        document, results = _read(path)
+    except Refused as why:
+        yield Told(path.name, 0, "refused", str(why))
+        return
+    for number, result in enumerate(results, start=1):
+        try:
+            made, created = import_result(result=result, origin=path.name, document=document)
+        except Refused as why:
+            yield Told(path.name, number, "refused", str(why))
+        else:
+            state = "imported" if created else "known"
+            yield Told(path.name, number, state, f"{made.label}, {made.problem.slug} on {made.target.slug}")
+
+
+def _read(path: Path) -> tuple[dict[str, Any], list[Any]]:
+    """The document around the results, and the results."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise Refused(f"larger than {MAX_BYTES >> 20} MiB")
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Refused(f"cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise Refused("is not JSON") from None
+    if isinstance(found, list):
+        return {}, found
+    if isinstance(found, dict) and isinstance(found.get("results"), list):
+        return found, found["results"]
+    if isinstance(found, dict) and "verdict" in found:
+        return {}, [found]
+    keys = ", ".join(list(found)[:6]) if isinstance(found, dict) else type(found).__name__
+    raise Refused(f"holds no results of the harness (found: {keys})")
+
+
+def import_result(*, result: Any, origin: str, document: dict[str, Any]) -> tuple[ImportedResult, bool]:
+    """Keep one result; (row, whether it is new). Idempotent by its content. Raises Refused."""
+    if not isinstance(result, dict):
+        raise Refused("is not a result of the harness")
+    canonical = json.dumps(result, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    digest = hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+    known = ImportedResult.objects.filter(content_hash=digest).select_related("problem", "target").first()
+    if known is not None:
+        return known, False
+    fields = _fields(result, document) | {"origin": origin[:200], "imported_at": timezone.now()}
+    try:
+        with transaction.atomic():
+            return ImportedResult.objects.create(content_hash=digest, **fields), True
+    except IntegrityError:  # another import of the same a moment before
+        return ImportedResult.objects.select_related("problem", "target").get(content_hash=digest), False
+
+
+def _fields(result: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+    timing, roofline = (_part(result, key) for key in ("timing", "roofline"))
+    environment = (
+        _part(result, "environment") or _part(document, "environment") or _of_its_run(result, document)
+    )
+    target = _target(result, environment)
+    grade = result.get("isolation_grade")
+    return {
+        "target": target,
+        "problem": _problem(result),
+        "size": _word(result, "size", 16),
+        "label": _word(result, "file", 160, "without a name"),
+        "source_sha256": _word(result, "source_sha256", 64, ""),
+        "verdict": _verdict(result),
+        "code": _word(result, "code", 80, ""),
+        "protocol": _word(result, "protocol", 8),
+        **{name: _figure(timing.get(name)) for name in _TIMES},
+        "utilisation": _figure(roofline.get("utilisation")),
+        "isolation_grade": grade if grade in GRADES else "none",
+        "input_set": _word(result, "input_set", 16, ""),
+        "problem_revision": _word(_part(result, "problem"), "revision", 64, ""),
+        "harness_version": _word(result, "harness_version", 40, ""),
+        "flags": storable(result.get("flags") if isinstance(result.get("flags"), list) else []),
+        "environment": storable(environment),
+        "result": storable(result),
+        "measured_on": _day(document.get("date")),
+    }
+
+
+_TIMES = ("speedup", "speedup_low", "speedup_high", "solution_ms", "reference_ms")
+
+
+def _part(of: dict[str, Any], key: str) -> dict[str, Any]:
+    value = of.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _of_its_run(result: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+    """The environment of the run that a result names, in a document of several runs."""
+    runs = document.get("runs")
+    for run in runs if isinstance(runs, list) else []:
+        if isinstance(run, dict) and run.get("run") == result.get("run"):
+            return _part(run, "environment")
+    return {}
+
+
+def _word(of: dict[str, Any], key: str, limit: int, otherwise: str | None = None) -> str:
+    value = of.get(key)
+    if isinstance(value, str) and value.strip():
+        return str(storable(value))[:limit]
+    if otherwise is None:
+        raise Refused(f"has no {key}")
+    return otherwise
+
+
+def _figure(value: Any) -> float | None:
+    usable = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if usable else None
+
+
+def _verdict(result: dict[str, Any]) -> str:
+    told = _word(result, "verdict", 16)
+    if told == Verdict.INFRA_ERROR:
+        raise Refused("ended by a fault of the evaluator, which is no result")
+    if told not in list(Verdict):
+        raise Refused(f"has the unknown verdict {told!r}")
+    return told
+
+
+def _target(result: dict[str, Any], environment: dict[str, Any]) -> Target:
+    """The target of exactly the name that the result gives; its card must be the one measured on."""
+    slug = _word(result, "target", 40)
+    target = Target.objects.filter(slug=slug).first()
+    if target is None:
+        raise Refused(f"is for the target {slug!r}, which is not known here")
+    cards = environment.get("cards")
+    names = [str(card).lower() for card in cards] if isinstance(cards, list) else []
+    family = next((word for word in FAMILIES if slug.startswith(word)), "")
+    if family and names and not any(family in name for name in names):
+        raise Refused(f"says {slug}, but was measured on {cards[0]!s:.60}")  # type: ignore[index]
+    return target
+
+
+def _problem(result: dict[str, Any]) -> Problem:
+    slug = _word(_part(result, "problem"), "slug", 80)
+    problem = Problem.objects.filter(slug=slug).first()
+    if problem is None:
+        raise Refused(f"is for the problem {slug!r}, which is not known here")
+    return problem
+
+
+def _day(value: Any) -> date | None:
+    try:
+        return date.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+# --- reading ---------------------------------------------------------------------------------------
+
+
+def imported_of(board: ProblemBoard, limit: int = 50) -> list[ImportedRow]:
+    """What was imported for one board, the fastest first, at most ``limit``."""
+    found = ImportedResult.objects.filter(problem=board.problem, target=board.target, size=board.size)
+    return rows_of(found.order_by(F("speedup").desc(nulls_last=True), "pk")[:limit])
+
+
+def rows_of(found: Any) -> list[ImportedRow]:
+    """Imported results as they are shown."""
+    return [_row(row) for row in found.select_related("problem", "target").defer("result", "environment")]
+
+
+def _row(row: ImportedResult) -> ImportedRow:
+    return ImportedRow(
+        place=None,
+        imported=True,
+        note=NOTE,
+        problem=row.problem.slug,
+        target=row.target.slug,
+        current=row.problem_revision == row.problem.score_revision,
+        measured_on=row.measured_on.isoformat() if row.measured_on else None,
+        imported_at=row.imported_at.isoformat(timespec="seconds"),
+        **{name: getattr(row, name) for name in _SHOWN},
+    )
+
+
+_SHOWN = (
+    "label", "size", "verdict", "code", "protocol", "speedup", "speedup_low", "speedup_high", "solution_ms",
+    "reference_ms", "utilisation", "isolation_grade", "input_set", "problem_revision", "harness_version",
+    "flags", "source_sha256", "content_hash", "origin",
+)  # fmt: skip
+
+
+def public_row(row: ImportedRow) -> dict[str, Any]:
+    """An imported result as JSON shows it."""
+    return asdict(row)

@@ -1,0 +1,182 @@
+"""Results made elsewhere: taken in as they are, marked everywhere, and without a place."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from leaderboard.imports import NOTE, import_result
+from leaderboard.models import ImportedResult, Score
+from leaderboard.page_cache import board_version
+from tests.evaluator import build
+from tests.factories import SPEC
+from tests.leaderboard.test_feeds import confirmed
+from tests.leaderboard.test_models import model_run, score
+
+pytestmark = pytest.mark.django_db
+
+MEASURED = Path(__file__).resolve().parents[2] / "docs" / "measurements"
+
+
+def run(*paths: Path, fails: bool = False) -> str:
+    out = io.StringIO()
+    if fails:
+        with pytest.raises(CommandError):
+            call_command("import_results", *paths, stdout=out)
+    else:
+        call_command("import_results", *paths, stdout=out)
+    return out.getvalue()
+
+
+def made_elsewhere(**fields: Any) -> dict[str, Any]:
+    return build.result(speedup=9.0) | {"file": "fast_cuda.py", "source_sha256": "a" * 64} | fields
+
+
+def write(path: Path, document: Any) -> Path:
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.fixture
+def places() -> None:
+    build.problem("allreduce", spec=dict(SPEC))
+    for slug in ("h100x4", "h200x4"):
+        build.card_target(slug)
+    build.target()
+
+
+def test_the_stored_measurements_come_in_once(client: Client) -> None:
+    build.card_target("h200x1")
+    stored = sorted(MEASURED.glob("h200x1_*.json"))
+    results = [row for path in stored for row in json.loads(path.read_text()).get("results", [])]
+    for slug in {row["problem"]["slug"] for row in results}:
+        build.problem(slug, spec=dict(SPEC))
+    first = run(*stored, fails=True)
+    assert "selftest_20261129.json: refused: holds no results of the harness (found: ok, target," in first
+    assert f"{len(stored)} files: {len(results)} imported, 0 known before, 1 refused" in first
+    assert len(results) >= 90
+    assert f"0 imported, {len(results)} known before" in run(*stored, fails=True)
+    assert ImportedResult.objects.count() == len(results)
+    assert set(ImportedResult.objects.values_list("target__slug", flat=True)) == {"h200x1"}
+    row = ImportedResult.objects.get(label="allgather_vector_pull_cuda.py")
+    assert (row.verdict, row.protocol, row.isolation_grade) == ("correct", "check", "full")
+    assert row.environment["cards"][0] == "NVIDIA H200"
+    assert row.measured_on is not None
+    assert Score.objects.count() == 0
+    document = client.get("/api/v1/leaderboards/h200x1/imported/").json()
+    assert (document["note"], document["page"], document["pages"]) == (NOTE, 1, 2)
+    assert all(line["imported"] and line["place"] is None for line in document["rows"])
+    page = client.get("/boards/imported/?target=h200x1").content.decode()
+    assert page.count(NOTE) >= 50
+
+
+def test_every_run_of_a_document_has_its_own_environment(places) -> None:
+    runs = [{"run": n, "environment": {"cards": ["NVIDIA H200"], "driver": n}} for n in (1, 2)]
+    for number in (1, 2):
+        result = made_elsewhere(target="h200x4", run=number, environment={})
+        made, new = import_result(result=result, origin="a.json", document={"runs": runs})
+        assert new
+        assert made.environment["driver"] == number
+
+
+def test_an_imported_result_is_marked_and_never_has_a_place(client: Client, places, tmp_path: Path) -> None:
+    score(model_run("Slow but ours"), "allreduce", speedup=1.1)
+    confirmed()
+    path = "/boards/cpu4/allreduce/"
+    assert "Imported results" not in client.get(path).content.decode()
+    before = board_version()
+    run(write(tmp_path / "one.json", made_elsewhere()))
+    assert board_version() > before
+    for address in ("/boards/cpu4/allreduce.json", "/api/v1/leaderboards/cpu4/problems/allreduce/"):
+        document = client.get(address).json()
+        assert [(row["place"], row["speedup"]) for row in document["rows"]] == [(1, 1.1)]
+        (row,) = document["imported"]
+        assert (row["place"], row["imported"], row["note"], row["speedup"]) == (None, True, NOTE, 9.0)
+    page = client.get(path).content.decode()
+    assert "fast_cuda.py" in page
+    assert NOTE in page
+    assert page.index("Slow but ours") < page.index("fast_cuda.py")
+    for address in ("/boards/cpu4/allreduce.csv", "/boards/cpu4/", "/boards/models.json?target=cpu4",
+                    "/boards/cpu4/records.atom"):  # fmt: skip
+        assert "fast_cuda" not in client.get(address).content.decode()
+    assert "9.0" not in b"".join(client.get("/boards/export/scores.jsonl")).decode()
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"target": "h100x8"}, "is for the target 'h100x8', which is not known here"),
+        ({"target": ""}, "has no target"),
+        ({"target": "h100x4", "environment": {"cards": ["NVIDIA H200"]}}, "says h100x4, but was measured on"),
+        ({"problem": {"slug": "nothing"}}, "is for the problem 'nothing', which is not known here"),
+        ({"problem": "allreduce"}, "has no slug"),
+        ({"verdict": "splendid"}, "has the unknown verdict 'splendid'"),
+        ({"verdict": "infra_error"}, "ended by a fault of the evaluator"),
+        ({"verdict": None}, "has no verdict"),
+        ({"protocol": 3}, "has no protocol"),
+        ({"size": None}, "has no size"),
+    ],
+)  # fmt: skip
+def test_a_bad_result_gets_its_line_and_the_rest_goes_on(places, tmp_path: Path, fields, why: str) -> None:
+    document = {"results": [made_elsewhere(**fields), made_elsewhere(), "no result"]}
+    told = run(write(tmp_path / "some.json", document), fails=True)
+    assert f"some.json, result 1: refused: {why}" in told
+    assert "some.json, result 2: imported: fast_cuda.py, allreduce on cpu4" in told
+    assert "some.json, result 3: refused: is not a result of the harness" in told
+    assert ImportedResult.objects.count() == 1
+
+
+def test_bad_files_get_their_line_and_the_rest_goes_on(places, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{not json")
+    (tmp_path / "b.json").write_bytes(b"\xff\xfe\x00")
+    write(tmp_path / "c.json", 7)
+    write(tmp_path / "d.json", [made_elsewhere()])
+    (tmp_path / "e.json").write_text("[" * 100_000)
+    told = run(tmp_path, tmp_path / "missing.json", fails=True)
+    assert "a.json: refused: is not JSON" in told
+    assert "b.json: refused: is not JSON" in told
+    assert "c.json: refused: holds no results of the harness (found: int)" in told
+    assert "d.json, result 1: imported" in told
+    assert "e.json: refused: is not JSON" in told
+    assert "missing.json: refused: cannot be read: No such file" in told
+    assert "6 files: 1 imported, 0 known before, 5 refused" in told
+
+
+@pytest.mark.parametrize("slug", ["h100x4", "h200x4"])
+def test_the_target_is_what_the_result_says(client: Client, places, tmp_path: Path, slug: str) -> None:
+    cards = {"cards": [f"NVIDIA {slug[:4].upper()}"] * 4}
+    run(
+        write(
+            tmp_path / "r.json",
+            {"results": [made_elsewhere(target=slug, size="large")], "environment": cards},
+        )
+    )
+    other = {"h100x4": "h200x4", "h200x4": "h100x4"}[slug]
+    shown = {
+        target: client.get(f"/boards/{target}/allreduce.json?size=large").json()["imported"]
+        for target in (slug, other)
+    }
+    assert [row["target"] for row in shown[slug]] == [slug]
+    assert shown[other] == []
+
+
+def test_odd_values_do_no_harm(client: Client, places, tmp_path: Path) -> None:
+    odd = made_elsewhere(
+        timing={"speedup": True, "speedup_low": "x", "solution_ms": -1}, flags={"a": 1}, isolation_grade="best",
+        file="<script>alert(1)</script>\0" + "y" * 300, environment=[1], roofline=7,
+    )  # fmt: skip
+    text = json.dumps([odd]).replace("-1", "NaN")
+    (tmp_path / "odd.json").write_text(text)
+    run(tmp_path / "odd.json")
+    row = ImportedResult.objects.get()
+    assert (row.speedup, row.solution_ms, row.flags, row.isolation_grade) == (None, None, [], "none")
+    assert "<script>alert" not in client.get("/boards/imported/").content.decode()
+    assert client.get("/boards/imported.json").json()["rows"][0]["speedup"] is None
+    assert client.get("/boards/imported/?target=abacus").status_code == 404
+    assert client.get("/api/v1/leaderboards/abacus/imported/").status_code == 404
