@@ -126,7 +126,6 @@ class RunSummary(models.Model):
     rules = models.CharField(
         max_length=40, blank=True, default="", help_text="Protocol version under which it was taken."
     )
-    basis_track = models.CharField(max_length=16)
     samples = models.PositiveIntegerField(default=0)
     pass_1 = models.FloatField(default=0.0)
     fast_1 = models.FloatField(default=0.0)

@@ -1,14 +1,13 @@
 """What a run achieved on a target at a size: figures computed once per change, and stored.
 
 A reader takes a summary as it is stored; only one that is *due* is computed again first. Triggers mark a
-summary due in the very transaction that changes something it was taken over (triggers.py), and so do
-another track and another protocol version. So a row that was disqualified, hidden or made stale is out of
-the figures at once, whoever did it and however.
+summary due in the very transaction that changes something it was taken over, the track included
+(triggers.py), and another protocol version makes all of them due. So a row that was disqualified, hidden
+or made stale is out of the figures at once, whoever did it and however.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -50,11 +49,6 @@ class Entry:
 def track() -> list[str]:
     """Slugs of the problems that count, in the order of their numbers."""
     return list(Problem.objects.active().of_track().order_by("number").values_list("slug", flat=True))
-
-
-def track_key(slugs: Sequence[str]) -> str:
-    """A short name of a track: changes when a problem comes or goes."""
-    return hashlib.sha256("\n".join(slugs).encode()).hexdigest()[:16]
 
 
 def counted(target: Target, size: str) -> Any:
@@ -231,14 +225,14 @@ def _first_to_speak(entry: Entry) -> tuple[bool, float, int]:
     return (not entry.counts, -(entry.speedup or 0.0), entry.score_id)
 
 
-def due(key: str) -> Q:
+def due() -> Q:
     """Which summaries a reader must not take as they are."""
-    return Q(due=True) | ~Q(rules=PROTOCOL_VERSION) | ~Q(basis_track=key)
+    return Q(due=True) | ~Q(rules=PROTOCOL_VERSION)
 
 
 def ensure(wanted: QuerySet[RunSummary]) -> QuerySet[RunSummary]:
     """The same summaries, with those that were due computed again."""
-    late = wanted.filter(due(track_key(track()))).order_by("pk").select_related("run", "target")
+    late = wanted.filter(due()).order_by("pk").select_related("run", "target")
     for summary in late.only("size", "run", "target__slug"):
         refresh(run=summary.run, target=summary.target, size=summary.size)
     return wanted
@@ -260,7 +254,7 @@ def refresh(*, run: ModelRun, target: Target, size: str) -> RunSummary:
     summary.detail = detail(found)
     for name, value in columns(summary.figures).items():
         setattr(summary, name, value)
-    summary.due, summary.rules, summary.basis_track = False, PROTOCOL_VERSION, track_key(slugs)
+    summary.due, summary.rules = False, PROTOCOL_VERSION
     summary.updated_at = timezone.now()
     summary.save()
     return summary

@@ -41,6 +41,8 @@ _COMPUTED = ("leaderboard_runsummary",)
 # What of a submission counts for the figures of its run, and what for a problem board.
 _OF_RUN = ("removed", "results_public", "verdict", "mode", "sample", "step", "run_id")
 _OF_CELL = ("removed", "results_public")
+# What of a problem counts for the figures of every run, beside the track that its declaration names.
+_OF_TRACK = ("score_revision", "active", "slug", "number")
 
 
 def install(using: str) -> None:
@@ -145,8 +147,18 @@ BEGIN
         UPDATE {_CELL} SET due = true
             WHERE problem_id IN (SELECT c.id FROM before b JOIN changed c USING (id)
                                  WHERE b.score_revision IS DISTINCT FROM c.score_revision);
+    END IF;
+    IF EXISTS (SELECT 1 FROM before b JOIN changed c USING (id)
+               WHERE {_both(_OF_TRACK, "b", "c")} OR b.spec -> 'track' IS DISTINCT FROM c.spec -> 'track') THEN
         UPDATE leaderboard_runsummary SET due = true;
     END IF;
+    RETURN NULL;
+END $$"""
+
+_TRACK_CHANGED = """
+CREATE OR REPLACE FUNCTION pkb_track_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE leaderboard_runsummary SET due = true;
     RETURN NULL;
 END $$"""
 
@@ -194,7 +206,7 @@ def _on(table: str, event: str, function: str, name: str = "") -> list[str]:
 def _postgres() -> list[str]:
     made = [
         _BUMP, _SCORES, _SUBMISSIONS, _SUBMISSIONS_UPDATED, _PROBLEMS_UPDATED, _ENTRANTS_UPDATED, _TOUCHED,
-        _TOUCHED_UPDATE,
+        _TOUCHED_UPDATE, _TRACK_CHANGED,
     ]  # fmt: skip
     for event in _ROWS:
         made += _on("leaderboard_score", event, "pkb_scores_changed")
@@ -202,6 +214,8 @@ def _postgres() -> list[str]:
     made += _on("submissions_submission", "update", "pkb_submissions_updated")
     made += _on("submissions_submission", "delete", "pkb_submissions_changed")
     made += _on("problems_problem", "update", "pkb_problems_updated", "revision")
+    made += _on("problems_problem", "insert", "pkb_track_changed", "track")
+    made += _on("problems_problem", "delete", "pkb_track_changed", "track")
     made += _on("submissions_entrant", "update", "pkb_entrants_updated", "kind")
     for table in TOUCHED:
         made += _on(table, "insert", "pkb_touched") + _on(table, "delete", "pkb_touched")
@@ -264,8 +278,14 @@ def _sqlite() -> list[str]:
     made += _trigger(
         "pkb_problem_revision",
         "UPDATE ON problems_problem WHEN OLD.score_revision IS NOT NEW.score_revision",
-        f"UPDATE {_CELL} SET due = 1 WHERE problem_id = NEW.id; UPDATE leaderboard_runsummary SET due = 1;",
+        f"UPDATE {_CELL} SET due = 1 WHERE problem_id = NEW.id;",
     )
+    counts = (
+        f"{_differs(_OF_TRACK)} OR json_extract(OLD.spec, '$.track') IS NOT json_extract(NEW.spec, '$.track')"
+    )
+    for name, when in (("insert", "INSERT"), ("delete", "DELETE"), ("update", "UPDATE")):
+        on = f"{when} ON problems_problem" + (f" WHEN {counts}" if when == "UPDATE" else "")
+        made += _trigger(f"pkb_track_{name}", on, "UPDATE leaderboard_runsummary SET due = 1;")
     made += _trigger(
         "pkb_entrant_kind",
         "UPDATE ON submissions_entrant WHEN OLD.kind IS NOT NEW.kind",

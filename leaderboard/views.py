@@ -91,7 +91,6 @@ def problem_board(request: HttpRequest, target: str, problem: str) -> HttpRespon
         "lines": list(zip(board.rows, marks.interval_marks(board.rows), strict=True)),
         "history": history[::-1],
         "imported": imports.imported_of(board),
-        "mark_width": marks.WIDTH,
     }
     return render(request, "leaderboard/problem.html", context)
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 from django import template
 from django.template.loader import render_to_string
+from django.utils.html import format_html
 
 from leaderboard import charts
 from leaderboard.charts import PALETTE_SIZE
-from leaderboard.marks import sparkline
+from leaderboard.marks import WIDTH, Mark, sparkline
 
 register = template.Library()
 
@@ -66,6 +68,33 @@ def share(value: Any) -> str:
     if not isinstance(value, int | float):
         return "–"
     return "< 0.1 %" if 0 < value < 0.0005 else f"{100 * value:.1f} %"
+
+
+@register.simple_tag
+def band(limits: Sequence[float]) -> str:
+    """The two limits of a 95 % band of a share."""
+    return f"{share(limits[0])} – {share(limits[1])}"
+
+
+@register.simple_tag
+def day(at: datetime) -> str:
+    """A moment as its day, with the minute in the title. One tag, since every row of a board has one."""
+    short = f"{at.day} {at:%b %Y}"
+    return format_html(
+        '<time datetime="{}" title="{}, {} UTC">{}</time>', at.isoformat(), short, f"{at:%H:%M}", short
+    )
+
+
+@register.simple_tag
+def interval(row: Any, mark: Mark) -> str:
+    """The bar of a speedup's 95 % interval on the axis that all rows share, with the reference's line."""
+    return format_html(
+        '<svg class="chart" viewBox="0 0 {} 16" width="160" height="16" role="img" aria-label="{} to {}">'
+        '<line class="one" x1="{}" x2="{}" y1="0" y2="16" /><line class="range" x1="{}" x2="{}" y1="8" y2="8" />'
+        '<circle class="dot" cx="{}" cy="8" r="3.5" /></svg>',
+        *(WIDTH, speed(row.speedup_low), speed(row.speedup_high)),
+        *(mark.one, mark.one, mark.low, mark.high, mark.x),
+    )
 
 
 @register.filter

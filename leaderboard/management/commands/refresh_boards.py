@@ -18,8 +18,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         start = time.monotonic()
-        due = summaries.due(summaries.track_key(summaries.track()))
-        counts = RunSummary.objects.filter(due).count(), BoardCell.objects.filter(cells.due()).count()
+        counts = (
+            RunSummary.objects.filter(summaries.due()).count(),
+            BoardCell.objects.filter(cells.due()).count(),
+        )
         summaries.ensure(RunSummary.objects.all())
         cells.ensure(BoardCell.objects.all())
         self.stdout.write(
