@@ -24,9 +24,9 @@ def _page(request: HttpRequest) -> tuple[str, Page[ImportedResult]]:
     target = request.GET.get("target", "")
     rows = ImportedResult.objects.order_by("target__slug", "problem__number", "size", "pk")
     if target:
-        rows = rows.filter(target__slug=target)
-        if not rows.exists():
+        if target not in _targets():
             raise Http404("Nothing was imported for such a target.")
+        rows = rows.filter(target__slug=target)
     return target, Paginator(rows, selectors.PAGE).get_page(request.GET.get("page"))
 
 
