@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any
 
 from django.core.paginator import Paginator
-from django.http import HttpResponse, JsonResponse
+from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
@@ -77,23 +77,23 @@ class ModelBoard(ApiView):
     )
     def get(self, request: Request, target: str) -> HttpResponse:
         """The model board of a target."""
-        row = _target(target)
-        size = _size(request, row)
-        filters = Filters(
-            verified=_choice(request, "runs", ["verified", "community"], "verified") == "verified",
-            harness=_choice(request, "harness", ModelRun.Harness.values),
-            weights=_choice(request, "weights", ["yes", "no"]),
-            reasoning=_choice(request, "reasoning", ["yes", "no"]),
-            as_of=_day(request),
-            sort=_choice(request, "sort", list(model_board.SORTS), "fast_1"),
-        )
-        page = request.query_params.get("page")
-        return kept_document(request, lambda: _model_board(row, size, filters, page))
+        return kept_document(request, lambda: _model_board(request, target))
 
 
-def _model_board(target: Target, size: str, filters: Filters, page: str | None) -> HttpResponse:
+def _model_board(request: Request, slug: str) -> dict[str, Any]:
+    target = _target(slug)
+    size = _size(request, target)
+    filters = Filters(
+        verified=_choice(request, "runs", ["verified", "community"], "verified") == "verified",
+        harness=_choice(request, "harness", ModelRun.Harness.values),
+        weights=_choice(request, "weights", ["yes", "no"]),
+        reasoning=_choice(request, "reasoning", ["yes", "no"]),
+        as_of=_day(request),
+        sort=_choice(request, "sort", list(model_board.SORTS), "fast_1"),
+    )
+    page = request.query_params.get("page")
     board = model_board.board_page(target=target, size=size, filters=filters, page=page)
-    return JsonResponse(model_board.document(board, target, size, filters))
+    return model_board.document(board, target, size, filters)
 
 
 def _day(request: Request) -> date | None:
@@ -114,12 +114,16 @@ class ImportedResults(ApiView):
     )
     def get(self, request: Request, target: str) -> HttpResponse:
         """What was imported for a target; none of it holds a place."""
-        row = Target.objects.active().filter(slug=target).first()
-        if row is None:
-            raise NotFound("target.not_found", f"There is no target {target[:80]!r}.")
-        found = ImportedResult.objects.filter(target=row).order_by("problem__number", "size", "pk")
-        page = Paginator(found, selectors.PAGE).get_page(request.query_params.get("page"))
-        return kept_document(request, lambda: JsonResponse({"target": row.slug} | document(page)))
+        return kept_document(request, lambda: _imported(request, target))
+
+
+def _imported(request: Request, slug: str) -> dict[str, Any]:
+    target = Target.objects.active().filter(slug=slug).first()
+    if target is None:
+        raise NotFound("target.not_found", f"There is no target {slug[:80]!r}.")
+    found = ImportedResult.objects.filter(target=target).order_by("problem__number", "size", "pk")
+    page = Paginator(found, selectors.PAGE).get_page(request.query_params.get("page"))
+    return {"target": target.slug} | document(page)
 
 
 class ProblemBoard(ApiView):
@@ -130,18 +134,22 @@ class ProblemBoard(ApiView):
     )
     def get(self, request: Request, target: str, problem: str) -> HttpResponse:
         """One row per entrant, ranked."""
-        row = _target(target)
-        found = Problem.objects.active().defer("spec").filter(slug=problem).first()
-        if found is None:
-            raise NotFound("problem.not_found", f"There is no problem {problem[:80]!r}.")
-        policy: Any = _choice(request, "policy", ["best", "latest"], "best")
-        kind: Any = _choice(request, "kind", list(KINDS))
-        size, page = _size(request, row), request.query_params.get("page")
+        return kept_document(request, lambda: _problem_board(request, target, problem))
 
-        def made() -> HttpResponse:
-            board = selectors.problem_board(
-                problem=found, target=row, size=size, policy=policy, kind=kind, page=page
-            )
-            return JsonResponse(board_document(board))
 
-        return kept_document(request, made)
+def _problem_board(request: Request, slug: str, of: str) -> dict[str, Any]:
+    target = _target(slug)
+    problem = Problem.objects.active().defer("spec").filter(slug=of).first()
+    if problem is None:
+        raise NotFound("problem.not_found", f"There is no problem {of[:80]!r}.")
+    policy: Any = _choice(request, "policy", ["best", "latest"], "best")
+    kind: Any = _choice(request, "kind", list(KINDS))
+    board = selectors.problem_board(
+        problem=problem,
+        target=target,
+        size=_size(request, target),
+        policy=policy,
+        kind=kind,
+        page=request.query_params.get("page"),
+    )
+    return board_document(board)

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.core.cache import caches
 from django.core.cache.backends.base import BaseCache
 from django.db import connection
-from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
+from django.http import HttpRequest, HttpResponse, HttpResponseNotModified, JsonResponse
 
 from evaluator.harness.version import PROTOCOL_VERSION
 
@@ -131,13 +131,14 @@ def answer(request: HttpRequest, kept: Kept) -> HttpResponse:
     return response
 
 
-def kept_document(request: Any, make: Callable[[], HttpResponse]) -> HttpResponse:
-    """The same for an API view, whose limits are counted before: ``make`` renders the answer if need be."""
+def kept_document(request: Any, make: Callable[[], dict[str, Any]]) -> HttpResponse:
+    """The same for an API view, whose limits are counted before: ``make`` gives the document if need be."""
     key = key_of(request)
-    if key is None:
-        return make()
-    kept: Kept | None = pages().get(key)
+    kept: Kept | None = pages().get(key) if key else None
     if kept is None:
-        kept = keep(make())
+        response = JsonResponse(make())
+        if key is None:
+            return response
+        kept = keep(response)
         pages().set(key, kept, SECONDS)
     return answer(request, kept)
