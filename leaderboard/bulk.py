@@ -23,7 +23,7 @@ class Table:
     def __init__(self, model: type[models.Model]) -> None:
         self.fields = model._meta.concrete_fields
         self.table = model._meta.db_table
-        self.names = [field.column for field in self.fields]
+        self.names = [str(field.column) for field in self.fields]
         self._at = {name: index for index, name in enumerate(self.names)}
         self._base = [_plain(field.get_default()) for field in self.fields]
         self.rows: list[list[Any]] = []

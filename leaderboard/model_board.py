@@ -153,7 +153,9 @@ def model_board(*, target: Target, size: str, filters: Filters) -> list[ModelRow
     return _rows(found, _places(found))
 
 
-def board_page(*, target: Target, size: str, filters: Filters, page: object, leaders: int = 0) -> BoardPage:
+def board_page(
+    *, target: Target, size: str, filters: Filters, page: int | str | None, leaders: int = 0
+) -> BoardPage:
     """One page of the board, and its first ``leaders`` runs by place; an odd page number is the nearest."""
     found = contenders(target=target, size=size, filters=filters)
     places = _places(found)

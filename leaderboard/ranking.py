@@ -280,6 +280,13 @@ class Standing(Protocol):
     def order_key(self) -> float: ...
 
 
+class Fast(Protocol):
+    """What a row needs to share a place or not."""
+
+    @property
+    def speedup(self) -> float: ...
+
+
 Row = TypeVar("Row", bound=Standing)
 Policy = Literal["best", "latest"]
 
@@ -305,7 +312,7 @@ def _replaces(row: Standing, held: Standing, policy: Policy) -> bool:
     return board_order(row) < board_order(held)
 
 
-def places(ordered: Sequence[Standing], floors: Sequence[float]) -> list[int]:
+def places(ordered: Sequence[Fast], floors: Sequence[float]) -> list[int]:
     """Place of each row of a board that is in board order: 1, 1, 3, ...
 
     A row shares the place of the group's first row when their ratio is within the larger of the two

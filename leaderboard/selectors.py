@@ -15,8 +15,8 @@ from leaderboard.models import BoardCell, RunSummary, Score
 from problems.models import Problem, Target
 
 PAGE = 50
-ALL = object()
-"""In place of a page number: no pages."""
+ALL = -1
+"""In place of a page number: no pages. What a reader gives is text, so nobody asks for it from outside."""
 Kind = Literal["", "model", "team", "person"]
 
 
@@ -151,7 +151,7 @@ def problem_board(
     size: str,
     policy: ranking.Policy = "best",
     kind: Kind = "",
-    page: object = ALL,
+    page: int | str | None = ALL,
 ) -> ProblemBoard:
     """Rank one score per entrant: the fastest (``best``) or the newest (``latest``).
 
@@ -161,7 +161,7 @@ def problem_board(
     lines = cells.lines(cell, policy, kind)
     places = ranking.places(lines, [line.noise_floor for line in lines])
     place_of = {line.score_id: place for line, place in zip(lines, places, strict=True)}
-    pages = Paginator(lines, PAGE if page is not ALL else max(len(lines), 1)).get_page(page)
+    pages = Paginator(lines, PAGE if page != ALL else max(len(lines), 1)).get_page(page)
     wanted = [line.score_id for line in pages]
     rows = rows_of([*wanted, *(line.score_id for line in lines[:1])], place_of)
     provisional = rows_of(cells.waiting(cell, kind), {}, of=Score.objects.awaiting()) if cell.waiting else {}

@@ -59,7 +59,7 @@ def counted(target: Target, size: str) -> Any:
 
 def entries(*, run_id: int, target: Target, size: str) -> list[Entry]:
     """Every counted sample of a run, by problem, sample and step."""
-    rows = (
+    rows: Any = (
         counted(target, size)
         .filter(run_id=run_id)
         .order_by("problem__number", "submission__sample", "submission__step", "id")
