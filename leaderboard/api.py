@@ -80,7 +80,7 @@ class ModelBoard(ApiView):
         return kept_document(request, lambda: _model_board(request, target))
 
 
-def _model_board(request: Request, slug: str) -> dict[str, Any]:
+def _model_board(request: Request, slug: str) -> str:
     target = _target(slug)
     size = _size(request, target)
     filters = Filters(

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import date
 from typing import Any
 
+from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -116,12 +117,13 @@ def _caption(leaders: int, count: int) -> str:
 
 
 @require_safe
-def models_json(request: HttpRequest) -> JsonResponse:
+def models_json(request: HttpRequest) -> HttpResponse:
     """The model board as JSON, a page of it, curves included."""
     target, size = _place(request)
     filters = _filters(request)
     board = model_board.board_page(target=target, size=size, filters=filters, page=request.GET.get("page"))
-    return JsonResponse(model_board.document(board, target, size, filters))
+    text = model_board.document(board, target, size, filters)
+    return HttpResponse(text, content_type="application/json")
 
 
 @require_safe
@@ -149,7 +151,7 @@ def model(request: HttpRequest, slug: str) -> HttpResponse:
     }
     if found:
         chosen = next((row for row in found if row.run_slug == request.GET.get("run")), found[0])
-        context |= {"runs": found} | _in_depth(chosen, target, size)
+        context |= {"runs": found} | _in_depth(chosen, target, size, request.GET.get("page"))
     return render(request, "leaderboard/model.html", context)
 
 
@@ -172,7 +174,7 @@ def model_json(request: HttpRequest, slug: str) -> JsonResponse:
     return JsonResponse(document)
 
 
-def _in_depth(row: ModelRow, target: Target, size: str) -> dict[str, Any]:
+def _in_depth(row: ModelRow, target: Target, size: str, page: str | None) -> dict[str, Any]:
     lines = model_page.outcomes(run_id=row.run_id, target=target, size=size)
     solved = sorted((line for line in lines if line.speedup), key=lambda line: -(line.speedup or 0))
     cells = model_page.heat_cells(run_id=row.run_id, target=target, size=size)
@@ -186,7 +188,8 @@ def _in_depth(row: ModelRow, target: Target, size: str) -> dict[str, Any]:
         "climb": charts.climb([row]) if row.figures["climb"] else None,
         "best": solved[:5],
         "worst": solved[-5:][::-1] if len(solved) > 5 else [],
-        "lines": lines,
+        "page": Paginator(lines, selectors.PAGE).get_page(page),
+        "paged": page is not None,
     }
 
 

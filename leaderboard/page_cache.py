@@ -131,12 +131,16 @@ def answer(request: HttpRequest, kept: Kept) -> HttpResponse:
     return response
 
 
-def kept_document(request: Any, make: Callable[[], dict[str, Any]]) -> HttpResponse:
-    """The same for an API view, whose limits are counted before: ``make`` gives the document if need be."""
+def kept_document(request: Any, make: Callable[[], dict[str, Any] | str]) -> HttpResponse:
+    """The same for an API view, whose limits are counted before: ``make`` gives the document if need be.
+
+    A document is plain data, or JSON already.
+    """
     key = key_of(request)
     kept: Kept | None = pages().get(key) if key else None
     if kept is None:
-        response = JsonResponse(make())
+        made = make()
+        response = JsonResponse(made) if isinstance(made, dict) else HttpResponse(made, "application/json")
         if key is None:
             return response
         kept = keep(response)

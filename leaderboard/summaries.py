@@ -196,6 +196,12 @@ def _climb(found: Sequence[Entry], slugs: Sequence[str]) -> list[list[float]]:
     return [[c.step, c.solved, c.fast_1] for c in ranking.climb(steps, slugs, last=last)]
 
 
+def brief(values: dict[str, Any]) -> dict[str, Any]:
+    """The figures as a row of the board needs them: curves without their thresholds and bands."""
+    curves = {name: {"value": values[name]["value"]} for name in ("fast_p", "roof_u")}
+    return values | curves | {"climb": []}
+
+
 def detail(found: Sequence[Entry]) -> dict[str, Any]:
     """What the model page shows problem by problem, as plain JSON.
 
@@ -251,7 +257,7 @@ def refresh(*, run: ModelRun, target: Target, size: str) -> RunSummary:
     slugs = track()
     found = entries(run_id=run.pk, target=target, size=size)
     summary.figures = figures(found, slugs, samples_of(run_id=run.pk, target=target))
-    summary.detail = detail(found)
+    summary.brief, summary.detail = brief(summary.figures), detail(found)
     for name, value in columns(summary.figures).items():
         setattr(summary, name, value)
     summary.due, summary.rules = False, PROTOCOL_VERSION

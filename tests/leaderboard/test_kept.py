@@ -186,8 +186,8 @@ def test_pages_of_fifty_know_of_all(client: Client) -> None:
 
 
 PATHS = {
-    "/boards/models/?target=cpu4": 5,
-    "/boards/models.json?target=cpu4": 4,
+    "/boards/models/?target=cpu4": 6,
+    "/boards/models.json?target=cpu4": 5,
     "/boards/cpu4/a/": 6,
     "/boards/cpu4/a.json": 5,
     "/boards/cpu4/": 8,
