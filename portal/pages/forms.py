@@ -40,12 +40,20 @@ class SubmitForm(forms.Form):
     )
     mode = forms.ChoiceField(choices=MODES, initial=Mode.SCORE.value, widget=forms.RadioSelect)
     run = forms.ModelChoiceField(queryset=ModelRun.objects.none(), required=False, empty_label="my own work")
+    model = forms.CharField(
+        max_length=120,
+        required=False,
+        widget=forms.TextInput(attrs={"list": "models", "autocomplete": "off"}),
+    )
     source_public = forms.BooleanField(required=False)
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["problem"].queryset = Problem.objects.active()  # type: ignore[attr-defined]
         self.fields["target"].queryset = Target.objects.active()  # type: ignore[attr-defined]
+        self.models = list(
+            Entrant.objects.filter(owner=user, kind=Entrant.Kind.MODEL).values_list("name", flat=True)
+        )
         runs = ModelRun.objects.usable_by(user).exclude(harness=ModelRun.Harness.UNSORTED)
         self.fields["run"].queryset = runs  # type: ignore[attr-defined]
 

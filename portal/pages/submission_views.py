@@ -17,7 +17,7 @@ from portal.core.errors import DomainError, NotFound
 from portal.pages import profile, standing_page, submission_page
 from portal.pages.forms import MineForm, RunForm, SubmitForm
 from portal.submissions import policies, services
-from portal.submissions.models import Submission
+from portal.submissions.models import Entrant, ModelRun, Submission
 from portal.submissions.runs import create_run
 from portal.submissions.states import LIVE, Verdict
 from portal.submissions.validation import MAX_BYTES
@@ -68,6 +68,7 @@ def _order(form: SubmitForm) -> services.Order:
         target=got["target"].slug,
         mode=got["mode"],
         run_id=got["run"].pk if got["run"] else None,
+        model=got["model"],
         source_public=got["source_public"],
     )
 
@@ -87,7 +88,11 @@ def _initial(request: HttpRequest) -> dict[str, Any]:
         with before.source.open("rb") as stream:
             initial["source"] = stream.read().decode("utf-8-sig", "replace")
     if before.run.entrant.owner_id == request.user.pk:
-        initial["run"] = before.run_id
+        unsorted = before.run.harness == ModelRun.Harness.UNSORTED
+        if not unsorted:
+            initial["run"] = before.run_id
+        elif before.run.entrant.kind == Entrant.Kind.MODEL:
+            initial["model"] = before.run.entrant.name
     return initial
 
 

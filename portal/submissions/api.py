@@ -135,6 +135,7 @@ def _order(request: Request) -> Order:
         mode=got["mode"],
         size=got["size"],
         run_id=got["run"],
+        model=got["model"],
         sample=got["sample"],
         step=got["step"],
         parent=got["parent"],

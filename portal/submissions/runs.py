@@ -105,8 +105,40 @@ def set_verified(*, by: User, run: ModelRun, verified: bool, reason: str = "") -
     return run
 
 
-def find_run(*, by: User, run_id: int | None) -> ModelRun:
-    """Return the run to submit to: the personal one when none is named. Raises InvalidInput for others' runs."""
+@transaction.atomic
+def ensure_model_run(*, by: User, model: str) -> ModelRun:
+    """Return the user's run `unsorted` of a model of theirs, making both on first use.
+
+    It is a community run: anybody may name anything, so it stands on the community board only. Upper and
+    lower case name the same model. Raises InvalidInput when the name has no letter and no digit.
+    """
+    name = " ".join(model.split())
+    if not slugify(name):
+        raise InvalidInput("model.name_missing", "Give a name with letters or digits.", field="model")
+    owned = Entrant.objects.filter(owner=by, kind=Entrant.Kind.MODEL, name__iexact=name)
+    found = ModelRun.objects.filter(entrant__in=owned, slug="unsorted", harness=ModelRun.Harness.UNSORTED)
+    run = found.select_related("entrant").first()
+    if run is not None:
+        return run
+    return create_run(
+        by=by,
+        entrant_name=entrant.name if (entrant := owned.first()) else name,
+        run_name="unsorted",
+        harness=ModelRun.Harness.UNSORTED,
+    )
+
+
+def find_run(*, by: User, run_id: int | None, model: str = "") -> ModelRun:
+    """Return the run to submit to: the named one, that of a model by name, else the personal one.
+
+    Raises InvalidInput for others' runs, and when both a run and a model are named.
+    """
+    if model.strip():
+        if run_id is not None:
+            raise InvalidInput(
+                "run.and_model", "A run says which model it is. Name the run or the model.", field="model"
+            )
+        return ensure_model_run(by=by, model=model)
     if run_id is None:
         return ensure_personal_run(by=by)
     runs = ModelRun.objects.select_related("entrant") if by.is_staff else ModelRun.objects.usable_by(by)

@@ -25,6 +25,13 @@ class OrderSerializer(serializers.Serializer[Any]):
     run = serializers.IntegerField(
         required=False, allow_null=True, min_value=1, max_value=2**62, default=None
     )
+    model = serializers.CharField(
+        max_length=120,
+        required=False,
+        allow_blank=True,
+        default="",
+        help_text="Name of the model that wrote the source, instead of `run`: it joins the community board.",
+    )
     sample = serializers.IntegerField(
         required=False, allow_null=True, min_value=0, max_value=9999, default=None
     )

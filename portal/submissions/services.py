@@ -37,6 +37,7 @@ class Order:
     mode: str = Mode.SCORE
     size: str = ""
     run_id: int | None = None
+    model: str = ""
     sample: int | None = None
     step: int = 0
     parent: uuid.UUID | None = None
@@ -54,6 +55,7 @@ class Order:
             "fields": [
                 self.problem, self.target, self.mode, self.size, self.run_id, self.sample, self.step,
                 str(self.parent), self.source_public, self.results_public, self.lane,
+                *([self.model] if self.model else []),
             ],
         }  # fmt: skip
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
@@ -103,7 +105,7 @@ def _insert(
 ) -> Submission:
     locked = User.objects.select_for_update().get(pk=by.pk)  # counting and inserting are one step per user
     policies.demand_quota(locked)
-    run = find_run(by=locked, run_id=order.run_id)
+    run = find_run(by=locked, run_id=order.run_id, model=order.model)
     now = timezone.now()
     submission = Submission.objects.create(
         id=new_id,

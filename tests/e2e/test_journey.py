@@ -36,6 +36,24 @@ def see_on_board(page: Page, name: str) -> None:
         page.reload()
 
 
+def see_on_the_model_board(page: Page, model: str, artifacts: Path) -> None:
+    """From the main navigation to the community model board, and on to the model's own page."""
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Boards").click()
+    page.get_by_role("navigation", name="Kinds of board").get_by_role("link", name="Community models").click()
+    expect(page.get_by_role("heading", name="Community models")).to_be_visible()
+    row = page.get_by_role("row").filter(has_text=model)
+    expect(row).to_contain_text("of 87")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        for width in (360, 1440):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.screenshot(path=artifacts / f"journey-models-{width}-{scheme}.png", full_page=True)
+    page.emulate_media(color_scheme="light")
+    row.get_by_role("link", name=model).click()
+    expect(page.get_by_role("heading", name=model)).to_be_visible()
+    expect(page.get_by_text("nobody has vouched for it")).to_be_visible()
+
+
 def test_from_the_landing_page_to_a_scored_file_on_the_board(page: Page, site: Site, artifacts: Path) -> None:
     site.start_worker()
     sign_up(page, "newcomer")
@@ -54,6 +72,7 @@ def test_from_the_landing_page_to_a_scored_file_on_the_board(page: Page, site: S
         {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"hello"}
     )
     expect(page.get_by_text("never names")).to_be_visible()
+    page.get_by_label("A model, by name").fill("Newcomer 7B")
     page.get_by_label("File").set_input_files(SOLUTION)
     expect(page.get_by_text("looks fine")).to_be_visible()
     page.get_by_role("button", name="Submit").click()
@@ -68,8 +87,9 @@ def test_from_the_landing_page_to_a_scored_file_on_the_board(page: Page, site: S
     assert page.locator("#live[hx-get]").count() == 0
     page.screenshot(path=artifacts / "journey-done.png", full_page=True)
 
-    see_on_board(page, "newcomer")
+    see_on_board(page, "Newcomer 7B")
     page.screenshot(path=artifacts / "journey-board.png", full_page=True)
+    see_on_the_model_board(page, "Newcomer 7B", artifacts)
 
     answer = subprocess.run(
         ["curl", "-s", "-H", f"Authorization: Token {key}", "-F", f"file=@{SOLUTION}", "-F", "problem=allreduce",

@@ -158,6 +158,23 @@ def test_submit_again_fills_the_form_from_the_own_submission_only(client: Client
 
 
 @pytest.mark.django_db
+def test_a_file_sent_for_a_model_names_it_and_its_boards(client: Client) -> None:
+    factories.ProblemFactory()
+    factories.TargetFactory()
+    author = factories.UserFactory()
+    client.force_login(author)
+    fields = {"problem": "allreduce", "target": "cpu4", "mode": "score", "source": factories.GOOD}
+    sent = client.post("/submit/", {**fields, "model": "Newcomer 7B"})
+    text = client.get(sent["Location"]).content.decode()
+    assert "for Newcomer 7B" in text
+    assert "/boards/models/?target=cpu4&amp;runs=community" in text
+    again = client.get(f"/submit/?from={Submission.objects.get().pk}").content.decode()
+    assert re.search(r'name="model"[^>]*value="Newcomer 7B"|value="Newcomer 7B"[^>]*name="model"', again)
+    refused = client.post("/submit/", {**fields, "model": "?"})
+    assert "letters or digits" in str(refused.context["form"].errors["model"])
+
+
+@pytest.mark.django_db
 def test_my_work_filters(client: Client) -> None:
     author = factories.UserFactory()
     factories.judged(author)
@@ -364,3 +381,4 @@ def test_a_tie_by_resolution_is_not_headlined_as_faster() -> None:
     row = Submission(verdict="correct", state="done")
     assert "faster" in submission_page._headline(row, {"timing": timing, "flags": []})
     assert "faster" not in submission_page._headline(row, {"timing": timing, "flags": ["below_resolution"]})
+    assert "counts as no faster" in submission_page._headline(row, {"timing": timing, "flags": ["noisy"]})

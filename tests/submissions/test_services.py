@@ -261,3 +261,38 @@ def test_only_staff_vouch_for_runs_and_it_is_audited_once(world: Any) -> None:
         assert set_verified(by=staff, run=run, verified=True).verified
     assert AuditEvent.objects.filter(action="run.verify").count() == 1
     assert not set_verified(by=staff, run=run, verified=False).verified
+
+
+# --- on behalf of a model --------------------------------------------------------------------------
+
+
+def test_a_models_name_makes_its_community_run_once(world: Any, rings: list[str]) -> None:
+    first = services.submit(by=world, order=order(model="  Newcomer   7B ")).submission
+    again = services.submit(by=world, order=order(model="newcomer 7b")).submission
+    assert first.run == again.run
+    assert (first.sample, again.sample) == (0, 1)
+    entrant = first.run.entrant
+    assert (entrant.kind, entrant.name, entrant.owner) == ("model", "Newcomer 7B", world)
+    assert (first.run.harness, first.run.verified) == ("unsorted", False)
+    other = services.submit(by=factories.UserFactory(), order=order(model="Newcomer 7B")).submission
+    assert other.run.entrant != entrant  # a name is no proof: everybody has their own
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [({"model": "???"}, "model.name_missing"), ({"model": "a", "run_id": 1}, "run.and_model")],
+)
+def test_a_model_that_cannot_be_named_stores_nothing(
+    world: Any, rings: list[str], fields: dict[str, Any], code: str
+) -> None:
+    with pytest.raises(InvalidInput) as error:
+        services.submit(by=world, order=order(**fields))
+    assert (error.value.code, error.value.field) == (code, "model")
+    assert not Submission.objects.exists()
+    assert not Entrant.objects.filter(kind="model").exists()
+
+
+def test_the_same_key_for_another_model_is_another_request(world: Any, rings: list[str]) -> None:
+    services.submit(by=world, order=order(idempotency_key="k", model="one"))
+    with pytest.raises(Conflict):
+        services.submit(by=world, order=order(idempotency_key="k", model="two"))
