@@ -199,6 +199,20 @@ def is_speedup(value: float | None) -> bool:
     return value is not None and math.isfinite(value) and value > 0
 
 
+UNRESOLVED = frozenset({"below_resolution", "noisy"})
+"""Flags of a measurement that cannot be told apart: the call was too short, or the machine unsteady."""
+
+
+def is_resolved(flags: Iterable[str]) -> bool:
+    """Whether a measurement says how fast the solution is; else it is a tie with the reference at best."""
+    return UNRESOLVED.isdisjoint(flags)
+
+
+def counted_speedup(speedup: float, flags: Iterable[str]) -> float:
+    """The speedup that counts: as measured, but never above 1 where it was not resolved."""
+    return speedup if is_resolved(flags) else min(speedup, 1.0)
+
+
 def geometric_mean_speedup(samples: Iterable[Sample], track: Sequence[str]) -> GeometricMean:
     """Geometric mean of the best correct speedup per problem.
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from evaluator.models import Attempt
 from leaderboard.models import Score
-from leaderboard.ranking import DEFAULT_NOISE_FLOOR, is_speedup
+from leaderboard.ranking import DEFAULT_NOISE_FLOOR, counted_speedup, is_resolved, is_speedup
 from problems.models import Target
 
 GRADES = ("full", "partial", "none")
@@ -66,6 +66,8 @@ def _fields(attempt: Attempt, cell: dict[str, Any]) -> dict[str, Any]:
         "flags": flags,
         "created_at": attempt.finished_at or timezone.now(),
     }
+    if not is_resolved(flags):
+        fields |= _as_tie(fields)
     fields["ranked"] = _may_rank(fields, submission.mode, submission.target)
     return fields
 
@@ -76,6 +78,23 @@ def _peaks(memory: dict[str, Any]) -> dict[str, Any]:
     host = (memory.get("peak_bytes"), memory.get("reference_peak_bytes"))
     mine, theirs = device if None not in device else host
     return {"peak_bytes": mine, "reference_peak_bytes": theirs}
+
+
+def _as_tie(fields: dict[str, Any]) -> dict[str, Any]:
+    """What counts of a measurement that cannot be told apart: never faster, and no share of the roofline.
+
+    The interval still holds the figure: it reaches from where it began, or from 1, to where it ended. What
+    was measured stays in the result of the attempt.
+    """
+    speedup, low = fields["speedup"], fields["speedup_low"]
+    if speedup is None:
+        return {}
+    counted = counted_speedup(speedup, fields["flags"])
+    return {
+        "speedup": counted,
+        "speedup_low": None if low is None else min(low, counted),
+        "utilisation": None,
+    }
 
 
 def _may_rank(fields: dict[str, Any], mode: str, target: Target) -> bool:

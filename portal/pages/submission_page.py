@@ -105,6 +105,8 @@ def _headline(submission: Submission, result: dict[str, Any] | None) -> str:
     if submission.verdict == "correct" and speedup:
         if "below_resolution" in ((result or {}).get("flags") or []):
             return "Correct; the call is too short to tell its time from the reference's"
+        if speedup > 1 and "noisy" in ((result or {}).get("flags") or []):
+            return f"Correct; {speedup:.2f}× on an unsteady machine, which counts as no faster"
         low, high = timing.get("speedup_low") or speedup, timing.get("speedup_high") or speedup
         if low <= 1 <= high:
             return f"Correct, as fast as the reference ({speedup:.2f}×)"

@@ -145,6 +145,29 @@ def test_the_database_refuses_a_ranked_row_that_is_not_correct_or_timed() -> Non
             Score.objects.filter(pk=score.pk).update(**bad)
 
 
+@pytest.mark.parametrize("flag", ["noisy", "below_resolution"])
+def test_what_cannot_be_told_apart_counts_as_a_tie(flag: str) -> None:
+    fast = record(build.result(speedup=5.0, flags=[flag]))
+    slow = record(build.result(speedup=0.5, flags=[flag]))
+    assert (fast.speedup, fast.speedup_low, fast.speedup_high) == (1.0, 1.0, 5.25)
+    assert (slow.speedup, slow.speedup_low, slow.speedup_high) == (0.5, 0.475, 0.525)
+    assert fast.ranked
+    assert fast.utilisation is None
+    measured = record(build.result(speedup=1.3))
+    rows = board().rows
+    assert [row.score_id for row in rows] == [measured.pk, fast.pk, slow.pk]
+    assert [(row.place, row.tied) for row in rows] == [(1, False), (2, True), (3, False)]
+    attempt = Attempt.objects.get(pk=fast.attempt_id)
+    assert attempt.result["timing"]["speedup"] == 5.0  # the measurement itself stays as it was
+
+
+def test_an_unsteady_measurement_is_no_new_best() -> None:
+    (score,) = review.receive(attempt=scored(build.result(speedup=5.0, flags=["noisy"])))
+    assert not score.provisional
+    (steady,) = review.receive(attempt=scored(build.result(speedup=5.0)))
+    assert steady.provisional
+
+
 # --- ranking ---------------------------------------------------------------------------------------
 
 

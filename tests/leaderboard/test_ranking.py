@@ -308,3 +308,19 @@ def test_geometric_mean_by_brute_force(table) -> None:
     if best:
         assert result.solved == pytest.approx(math.prod(best.values()) ** (1 / len(best)))
         assert result.whole == pytest.approx(math.prod(best.values()) ** (1 / len(TRACK)))
+
+
+# --- measurements that cannot be told apart --------------------------------------------------------
+
+flags = st.lists(st.sampled_from(["below_resolution", "noisy", "builds_late"]), max_size=3)
+
+
+@given(speedups, flags)
+def test_what_was_not_resolved_is_never_faster(speedup: float, raised: list[str]) -> None:
+    counted = ranking.counted_speedup(speedup, raised)
+    if {"below_resolution", "noisy"} & set(raised):
+        assert counted == min(speedup, 1.0)
+        assert not ranking.faster_than(1.0)(Sample("a", 0, True, counted))
+        assert ranking.category("correct", counted) == "slower"
+    else:
+        assert counted == speedup
