@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from leaderboard.axes import log_ticks
+
 PALETTE_SIZE = 8
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _FEW = 4
@@ -42,6 +44,9 @@ def _style(index: int, rows: Sequence[Curved]) -> dict[str, Any]:
 
 def _layout(x: dict[str, Any], y: dict[str, Any], **more: Any) -> dict[str, Any]:
     axis = {"gridcolor": "@grid", "linecolor": "@line", "zerolinecolor": "@line", "automargin": True}
+    for side in (x, y):
+        if "title" in side:
+            side["title"]["standoff"] = 14  # px between the title and the labels, which grow with their text
     return {
         "font": {"color": "@ink", "size": 13},
         "paper_bgcolor": "rgba(0,0,0,0)",
@@ -61,13 +66,7 @@ def _share_axis(title: str) -> dict[str, Any]:
 
 def fast_p(rows: Sequence[Curved], *, band: bool = False) -> dict[str, Any]:
     """Share of problems correct and faster than p, over p on a log axis from 0.1 to 10."""
-    log = {
-        "type": "log",
-        "range": [-1, 1],
-        "title": {"text": "p: times faster than the reference"},
-        "tickvals": [0.1, 0.2, 0.5, 1, 2, 5, 10],
-        "ticktext": ["0.1", "0.2", "0.5", "1", "2", "5", "10"],
-    }
+    log = _log_axis(0.1, 10, "p: speedup")
     figure = _curves(rows, "fast_p", log, "share of problems, fast_p", "p = %{x:.2f}", band=band)
     figure["layout"]["shapes"] = [
         {"type": "line", "x0": 1, "x1": 1, "y0": 0, "y1": 1, "yref": "paper",
@@ -76,9 +75,25 @@ def fast_p(rows: Sequence[Curved], *, band: bool = False) -> dict[str, Any]:
     return figure
 
 
+def _log_axis(low: float, high: float, title: str, suffix: str = "") -> dict[str, Any]:
+    values, labels = log_ticks(low, high, suffix)
+    return {
+        "type": "log",
+        "range": [math.log10(low), math.log10(high)],
+        "title": {"text": title},
+        "tickvals": values,
+        "ticktext": labels,
+    }
+
+
 def roof_u(rows: Sequence[Curved], *, band: bool = False) -> dict[str, Any]:
     """Share of problems correct and at least at u of their roofline, over u."""
-    axis = {"range": [0, 1], "tickformat": ".0%", "title": {"text": "u: share of the roofline reached"}}
+    axis = {
+        "range": [0, 1],
+        "tickformat": ".0%",
+        "title": {"text": "u: share of the roofline"},
+        "dtick": 0.25,
+    }
     return _curves(rows, "roof_u", axis, "share of problems, roof_u", "u = %{x:.0%}", band=band)
 
 
@@ -151,7 +166,7 @@ def _band(x: list[float], low: list[float], high: list[float], tint: str) -> lis
     ]
 
 
-_CATEGORY_WORDS = {
+CATEGORY_WORDS = {
     "faster": "correct, faster",
     "slower": "correct, not faster",
     "incorrect": "wrong numbers",
@@ -169,7 +184,7 @@ def categories(rows: Sequence[Curved]) -> dict[str, Any]:
     """Stacked bars: how the samples of each run ended, as shares."""
     labels = [row.label for row in rows]
     data = []
-    for name, words in _CATEGORY_WORDS.items():
+    for name, words in CATEGORY_WORDS.items():
         counts = [row.figures["categories"].get(name, 0) for row in rows]
         if not any(counts):
             continue
@@ -211,17 +226,16 @@ def climb(rows: Sequence[Curved]) -> dict[str, Any]:
                     "hovertemplate": f"step %{{x}}: %{{y:.1%}} {name}<extra></extra>",
                 }
             )
-    return {
-        "data": data,
-        "layout": _layout({"title": {"text": "step"}, "dtick": 5}, _share_axis("share of problems")),
-    }
+    last = max((step[0] for row in rows for step in row.figures["climb"]), default=0)
+    x = {"title": {"text": "step"}, "dtick": 1 if last <= 10 else 5, "range": [-0.2, last + 0.2]}
+    return {"data": data, "layout": _layout(x, _share_axis("share of problems"))}
 
 
 def heat_map(
     slugs: Sequence[str], samples: int, cells: dict[tuple[str, int], tuple[str, float | None]]
 ) -> dict[str, Any]:
     """Problem by sample: the category as colour, the speedup in the hover."""
-    names = list(_CATEGORY_WORDS)
+    names = list(CATEGORY_WORDS)
     step = 1 / len(names)
     scale = []
     for index, name in enumerate(names):
@@ -230,7 +244,7 @@ def heat_map(
     for slug in slugs:
         line = [cells.get((slug, sample), ("missing", None)) for sample in range(samples)]
         values.append([names.index(name) + 0.5 for name, _ in line])
-        texts.append([_CATEGORY_WORDS[name] + (f", {speed:.2f}×" if speed else "") for name, speed in line])
+        texts.append([CATEGORY_WORDS[name] + (f", {speed:.2f}×" if speed else "") for name, speed in line])
     return {
         "data": [
             {
@@ -246,7 +260,7 @@ def heat_map(
                 "xgap": 2,
                 "ygap": 2,
                 "hovertemplate": "%{y}, %{x}: %{text}<extra></extra>",
-            }
+            },
         ],
         "layout": _layout(
             {"side": "top"}, {"autorange": "reversed", "tickfont": {"size": 11}}, height=80 + 17 * len(slugs)
@@ -306,14 +320,7 @@ def spread(speedups: Sequence[float]) -> dict[str, Any]:
         "marker": {"color": "@accent", "line": {"color": "@surface", "width": 1}},
         "hovertemplate": "%{y} entrants from %{customdata[0]:.2f}× to %{customdata[1]:.2f}×<extra></extra>",
     }
-    marks = [m * 10**e for e in range(-2, 3) for m in (1, 2, 5)]
-    x = {
-        "type": "log",
-        "title": {"text": "speedup"},
-        "tickvals": marks,
-        "ticktext": [f"{m:g}×" for m in marks],
-    }
-    return {
-        "data": [data],
-        "layout": _layout(x, {"title": {"text": "entrants"}, "rangemode": "tozero"}, height=280, bargap=0),
-    }
+    x = _log_axis(edges[0][0] / 1.05, edges[-1][1] * 1.05, "speedup", "×")
+    tallest = max(places.values())
+    y = {"title": {"text": "entrants"}, "rangemode": "tozero"} | ({"dtick": 1} if tallest <= 6 else {})
+    return {"data": [data], "layout": _layout(x, y, height=280, bargap=0)}

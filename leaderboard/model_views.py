@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from leaderboard import charts, model_board, model_page, selectors
+from leaderboard import charts, columns, model_board, model_page, selectors
 from leaderboard.model_board import Filters, ModelRow
 from leaderboard.models import RunSummary
 from leaderboard.published import published
@@ -23,16 +23,6 @@ from problems.models import Target
 
 ON_CHART = 6
 IN_TAXONOMY = 12
-HEADINGS = (
-    ("name", "Model", False),
-    ("fast_1", "fast_1@1", True),
-    ("", "fast_p", False),
-    ("pass_1", "pass@1", True),
-    ("", "pass@k", True),
-    ("geometric_mean", "Geo. mean", True),
-    ("solved", "Solved", True),
-    ("date", "Date", False),
-)
 
 
 def ranked_targets() -> list[Target]:
@@ -86,6 +76,7 @@ def models(request: HttpRequest) -> HttpResponse:
     board = model_board.board_page(
         target=target, size=size, filters=filters, page=request.GET.get("page"), leaders=ON_CHART
     )
+    shown = columns.chosen(request.GET.getlist("col"))
     context: dict[str, Any] = {
         "target": target,
         "targets": ranked_targets(),
@@ -95,7 +86,10 @@ def models(request: HttpRequest) -> HttpResponse:
         "harnesses": ModelRun.Harness.values,
         "rows": board.rows,
         "page": board.page,
-        "headings": HEADINGS,
+        "columns": shown,
+        "all_columns": columns.COLUMNS,
+        "columns_asked": "col" in request.GET,
+        "show": {column.key: True for column in shown},
         "board_kind": "models" if filters.verified else "community",
     }
     if board.rows:

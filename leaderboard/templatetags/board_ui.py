@@ -104,6 +104,12 @@ def swatch(entrant_id: int) -> str:
 
 
 @register.simple_tag
+def category_key() -> list[tuple[str, str]]:
+    """(name, words) of the colours in which charts show how samples ended."""
+    return list(charts.CATEGORY_WORDS.items())
+
+
+@register.simple_tag
 def spark(figures: dict[str, Any]) -> str:
     """Points of the fast_p sparkline: p from 0.1 to 10, on the log axis of the chart."""
     return sparkline(figures["fast_p"]["value"][1:])

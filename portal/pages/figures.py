@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from leaderboard.axes import log_ticks
+
 LEFT = 14
 RIGHT = 406
 LONGEST_BAR = 250
@@ -45,7 +47,7 @@ def interval(timing: dict[str, Any]) -> Interval | None:
         share = (math.log(number) - math.log(start)) / (math.log(end) - math.log(start))
         return round(LEFT + share * (RIGHT - LEFT), 1)
 
-    ticks = [(x(t), f"{t:g}×") for t in _ticks(start, end)]
+    ticks = [(x(t), label) for t, label in zip(*log_ticks(start, end, "×", RIGHT - LEFT), strict=True)]
     text = f"{value:.2f} times as fast as the reference, 95 % interval {low:.2f} to {high:.2f}"
     return Interval(x(low), x(value), x(high), x(1.0), ticks, text)
 
@@ -92,12 +94,3 @@ def _span(start: float, end: float) -> tuple[float, float]:
         middle = math.sqrt(start * end)
         return middle / math.sqrt(1.5), middle * math.sqrt(1.5)
     return start, end
-
-
-def _ticks(start: float, end: float) -> list[float]:
-    fine = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10]
-    coarse = [1.0, 2.0, 5.0]
-    if end / start < 4:
-        return [t for t in fine if start <= t <= end]
-    first, last = math.floor(math.log10(start)), math.ceil(math.log10(end))
-    return [c * 10.0**k for k in range(first, last + 1) for c in coarse if start <= c * 10.0**k <= end]

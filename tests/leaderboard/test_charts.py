@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard import charts
+from leaderboard.axes import CHARACTER_PX, NARROWEST_PX, log_ticks
 from leaderboard.marks import WIDTH, interval_marks, sparkline
 
 
@@ -65,3 +67,29 @@ def test_a_sparkline_runs_from_edge_to_edge() -> None:
     assert points[0] == (1.0, 1.0)
     assert points[-1] == (119.0, 1.0)
     assert points[2][1] == pytest.approx(27.0)
+
+
+@given(st.floats(1e-3, 1e3), st.floats(1.02, 1e6))
+def test_labels_of_a_log_axis_never_touch(low: float, ratio: float) -> None:
+    high = low * ratio
+    values, labels = log_ticks(low, high, "×")
+    assert values == sorted(values)
+    assert all(low * (1 - 1e-6) <= value <= high * (1 + 1e-6) for value in values)
+    ends = [
+        (at - CHARACTER_PX * len(label) / 2, at + CHARACTER_PX * len(label) / 2)
+        for value, label in zip(values, labels, strict=True)
+        for at in [NARROWEST_PX * math.log(value / low) / math.log(ratio)]
+    ]
+    assert all(right < left for (_, right), (left, _) in itertools.pairwise(ends))
+    assert all(
+        float(label[:-1]) == pytest.approx(value, rel=0.06)
+        for value, label in zip(values, labels, strict=True)
+    )
+
+
+def test_the_axis_of_fast_p_names_its_ends_and_one() -> None:
+    values, labels = log_ticks(0.1, 10)
+    assert labels == ["0.1", "0.2", "0.5", "1", "2", "5", "10"]
+    assert values == pytest.approx([0.1, 0.2, 0.5, 1, 2, 5, 10])
+    with pytest.raises(ValueError, match="low < high"):
+        log_ticks(0, 1)
