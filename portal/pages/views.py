@@ -10,6 +10,7 @@ from django.views.decorators.cache import never_cache
 
 from evaluator import selectors as evaluator
 from leaderboard import selectors as boards
+from leaderboard.beside import beside
 from portal.core import problem_json
 from portal.core.request_id import request_id
 from portal.pages import documents
@@ -51,6 +52,7 @@ def problem(request: HttpRequest, slug: str) -> HttpResponse:
     """One problem: what each rank gets and must return, what bounds it, its reference and prompt."""
     context = problem_context(slug)
     context["board"] = _board_of(context["problem"])
+    context["beside"] = beside(context["problem"])
     return render(request, "problems/detail.html", context)
 
 

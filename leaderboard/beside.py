@@ -1,0 +1,90 @@
+"""Published figures of a problem, and beside them what this judge measured, per target; never mixed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from leaderboard import cells, selectors
+from leaderboard.models import BoardCell
+from leaderboard.published import published
+from leaderboard.selectors import BoardRow
+from problems.models import Problem, Target
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSample:
+    """A solution of ours that was judged outside of the portal, as docs/measurements holds it.
+
+    ``speedup`` is None where the run was for correctness only.
+    """
+
+    target: str
+    file: str
+    verdict: str
+    speedup: float | None
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What there is on one target: who leads its board, else a sample of ours, else nothing."""
+
+    target: Target
+    size: str
+    leader: BoardRow | None
+    sample: OwnSample | None
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The published figures of a problem and what was measured here."""
+
+    published: list[dict[str, Any]]
+    hardware: str
+    measured: list[Measured]
+
+
+def beside(problem: Problem) -> Beside | None:
+    """None for a problem of which nothing was published."""
+    rows = [row for row in published()["case_studies"] if row["slug"] == problem.slug]
+    if not rows:
+        return None
+    ours = own_samples().get(problem.slug, {})
+    kept = cells.ensure(BoardCell.objects.filter(problem=problem))
+    leaders = {
+        (target, size): leader
+        for target, size, leader in kept.values_list("target_id", "size", "leader_id")
+        if leader is not None
+    }
+    found = selectors.rows_of(list(leaders.values()), {})
+    targets = sorted(
+        Target.objects.active(), key=lambda row: (not row.spec.get("official"), not row.ranked, row.slug)
+    )
+    measured = []
+    for target in targets:
+        for size in selectors.ranked_sizes(target) or [""]:
+            leader = found.get(leaders.get((target.pk, size), 0)) if target.ranked else None
+            if leader or ours.get(target.slug) or target.spec.get("official"):
+                measured.append(Measured(target, size, leader, ours.get(target.slug)))
+    return Beside(rows, published()["hardware"], measured)
+
+
+@cache
+def own_samples() -> dict[str, dict[str, OwnSample]]:
+    """{problem: {target: sample}} of docs/measurements/*_samples_*.json, the newest file of each target."""
+    found: dict[str, dict[str, OwnSample]] = {}
+    for path in sorted(Path(settings.BASE_DIR, "docs", "measurements").glob("*_samples_*.json")):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        for row in document["results"]:
+            speedup = (row.get("timing") or {}).get("speedup")
+            sample = OwnSample(
+                row["target"], Path(row["file"]).name, row["verdict"], speedup, str(document["date"])
+            )
+            found.setdefault(row["problem"]["slug"], {})[row["target"]] = sample
+    return found
