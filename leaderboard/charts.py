@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Protocol
 
 from leaderboard.axes import log_ticks
@@ -28,6 +28,13 @@ class Curved(Protocol):
     def entrant_id(self) -> int: ...
     @property
     def figures(self) -> dict[str, Any]: ...
+
+
+class Dated(Curved, Protocol):
+    """The same with its day."""
+
+    @property
+    def day(self) -> date: ...
 
 
 def colour(entrant_id: int) -> str:
@@ -166,6 +173,19 @@ def _band(x: list[float], low: list[float], high: list[float], tint: str) -> lis
     ]
 
 
+CAPTIONS = {
+    "fast_p": "fast_p: share of problems solved more than p times faster than the reference; the band is a 95 % "
+    "bootstrap over problems.",
+    "roof_u": "roof_u: share of problems solved at u of their roofline or better, with the same band.",
+    "categories": "How its samples ended.",
+    "climb": "Agent climb: share of problems solved, and solved faster than the reference, by the end of each step.",
+    "heat": "Every problem and sample; the colour is how it ended, the speedup is in the hover and in the numbers.",
+    "runs": "The model's runs over time: correct (pass@1) and faster (fast_1@1), with 95 % bands over problems.",
+    "record": "How the best speedup of the problem rose over time.",
+    "spread": "How the best speedups of the entrants are distributed.",
+}
+"""What stands below a chart, wherever it is shown."""
+
 CATEGORY_WORDS = {
     "faster": "correct, faster",
     "slower": "correct, not faster",
@@ -182,7 +202,7 @@ CATEGORY_WORDS = {
 
 def categories(rows: Sequence[Curved]) -> dict[str, Any]:
     """Stacked bars: how the samples of each run ended, as shares."""
-    labels = [row.label for row in rows]
+    labels = [_plain(row.label) for row in rows]
     data = []
     for name, words in CATEGORY_WORDS.items():
         counts = [row.figures["categories"].get(name, 0) for row in rows]
@@ -203,10 +223,24 @@ def categories(rows: Sequence[Curved]) -> dict[str, Any]:
         )
     layout = _layout(
         {"tickformat": ".0%", "range": [0, 1], "title": {"text": "share of samples"}},
-        {"autorange": "reversed", "showticklabels": len(rows) > 1},
+        {"autorange": "reversed", "showticklabels": False},
         barmode="stack",
-        height=max(190, 120 + 34 * len(rows)),
+        bargap=0.5,
+        height=max(190, 120 + 56 * len(rows)),
     )
+    if len(rows) > 1:  # names stand above their bars: beside them they would take a phone's whole width
+        layout["annotations"] = [
+            {
+                "name": "row",
+                "x": 0,
+                "y": label,
+                "yshift": 22,
+                "xanchor": "left",
+                "showarrow": False,
+                "text": label,
+            }
+            for label in labels
+        ]
     return {"data": data, "layout": layout}
 
 
@@ -229,6 +263,38 @@ def climb(rows: Sequence[Curved]) -> dict[str, Any]:
     last = max((step[0] for row in rows for step in row.figures["climb"]), default=0)
     x = {"title": {"text": "step"}, "dtick": 1 if last <= 10 else 5, "range": [-0.2, last + 0.2]}
     return {"data": data, "layout": _layout(x, _share_axis("share of problems"))}
+
+
+def runs(rows: Sequence[Dated]) -> dict[str, Any]:
+    """A model's runs over time: pass@1 and fast_1@1 with their bands; runs come in any order."""
+    ordered = sorted(rows, key=lambda row: row.day)
+    data = []
+    for key, name, tint in (("pass", "pass@1", "@entrant0"), ("fast", "fast_1@1", "@entrant1")):
+        figures = [row.figures for row in ordered]
+        values = [f[f"{'fast_1' if key == 'fast' else 'pass'}_at"]["1"] for f in figures]
+        bands = [f[f"{key}_1_band"] for f in figures]
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": name,
+                "x": [row.day.isoformat() for row in ordered],
+                "y": values,
+                "customdata": bands,
+                "text": [_plain(row.label) for row in ordered],
+                "error_y": {
+                    "type": "data",
+                    "symmetric": False,
+                    "array": [band[1] - value for band, value in zip(bands, values, strict=True)],
+                    "arrayminus": [value - band[0] for band, value in zip(bands, values, strict=True)],
+                    "thickness": 1,
+                    "width": 4,
+                },
+                "line": {"color": tint, "width": 2},
+                "hovertemplate": f"<b>%{{text}}</b><br>{name}: %{{y:.1%}}<br>%{{x|%d %b %Y}}<extra></extra>",
+            }
+        )
+    return {"data": data, "layout": _layout({"type": "date"}, _share_axis("share of problems"), height=320)}
 
 
 def heat_map(

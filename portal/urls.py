@@ -9,6 +9,7 @@ urlpatterns = [
     path("accounts/", include("portal.accounts.urls")),
     path("problems/", include("problems.urls")),
     path("boards/", include("leaderboard.urls")),
+    path("embed/", include("leaderboard.embed_urls")),
     path("", include("portal.pages.urls")),
 ]
 

@@ -14,6 +14,7 @@ from django.utils.html import format_html
 from leaderboard import charts
 from leaderboard.charts import PALETTE_SIZE
 from leaderboard.marks import WIDTH, Mark, sparkline
+from leaderboard.twins import twin
 
 register = template.Library()
 
@@ -116,9 +117,17 @@ def spark(figures: dict[str, Any]) -> str:
 
 
 @register.inclusion_tag("leaderboard/_chart.html")
-def chart(figure: dict[str, Any], name: str, caption: str, csv: str = "") -> dict[str, Any]:
-    """Show a Plotly figure with its caption and the link to its numbers."""
-    return {"figure": figure, "id": f"chart-{name}", "name": name, "caption": caption, "csv": csv}
+def chart(figure: dict[str, Any], name: str, caption: str, csv: str = "", embed: str = "") -> dict[str, Any]:
+    """Show a Plotly figure with its caption, its numbers as a table, and links to CSV and to itself alone."""
+    return {
+        "figure": figure,
+        "twin": twin(figure),
+        "id": f"chart-{name}",
+        "name": name,
+        "caption": caption,
+        "csv": csv or (f"{embed}{'&' if '?' in embed else '?'}as=csv" if embed else ""),
+        "embed": embed,
+    }
 
 
 @register.simple_tag

@@ -30,7 +30,7 @@ function draw(figure) {
   const narrow = place.clientWidth < 480;
   const named = data.filter((trace) => trace.name && trace.showlegend !== false).length;
   if (narrow) {
-    layout.annotations = [];
+    layout.annotations = (layout.annotations || []).filter((note) => note.name === "row");
     layout.showlegend = named > 1;
   }
   // The legend lies at the foot of the picture, and the foot grows with it: it never covers the axis.
@@ -44,17 +44,32 @@ function draw(figure) {
   plot.react(place, data, layout, {
     responsive: true,
     displaylogo: false,
-    modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
-    modeBarButtonsToAdd: [
-      {
-        name: "svg",
-        title: "Download as SVG",
-        icon: plot.Icons.disk,
-        click: (chart) => plot.downloadImage(chart, { format: "svg", filename: name, width: 1000, height: 560 }),
-      },
-    ],
-    toImageButtonOptions: { format: "png", filename: name, scale: 2 },
+    modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d", "toImage"],
   });
+  const paper = getComputedStyle(document.documentElement).getPropertyValue("--surface").trim();
+  for (const button of figure.querySelectorAll("[data-save]")) {
+    button.hidden = false;
+    button.onclick = () =>
+      button.dataset.save === "csv" ? saveNumbers(figure, name) : save(data, layout, button.dataset.save, name, paper);
+  }
+}
+
+/** Offer the table below a chart as CSV. */
+function saveNumbers(figure, name) {
+  const lines = [...figure.querySelectorAll(".chart-twin tr")].map((row) =>
+    [...row.cells].map((cell) => `"${cell.textContent.replaceAll('"', '""')}"`).join(","),
+  );
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([lines.join("\r\n") + "\r\n"], { type: "text/csv" }));
+  link.download = `${name}.csv`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+/** Offer the picture as a file, on the background of the page: a transparent one is illegible elsewhere. */
+function save(data, layout, format, name, paper) {
+  const whole = { ...layout, width: 1000, height: Math.max(560, layout.height), paper_bgcolor: paper, plot_bgcolor: paper };
+  plot.downloadImage({ data, layout: whole }, { format, filename: name, width: 1000, height: whole.height, scale: format === "png" ? 2 : 1 });
 }
 
 if (plot) {

@@ -1,5 +1,6 @@
 """Who gets what: every route of the site, every role, every verb, one table. A new route must be added."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,6 +31,9 @@ TABLE: dict[str, dict[str, tuple[int, int, int, int]]] = {
     "/docs/": {"GET": OPEN},
     "/docs/participants/": {"GET": OPEN},
     "/status/": {"GET": OPEN},
+    "/embed/models/": {"GET": OPEN, "POST": NO_POST},
+    "/embed/models/{entrant}/fast-p/": {"GET": OPEN, "POST": NO_POST},
+    "/embed/cpu4/allreduce/record/": {"GET": OPEN, "POST": NO_POST},
     "/healthz": {"GET": OPEN},
     "/readyz": {"GET": OPEN},
     "/submit/": {"GET": USER, "POST": (LOGIN, 422, 422, 422)},
@@ -119,6 +123,7 @@ def world() -> dict[str, Any]:
         "open": factories.profiled(author).pk,
         "hidden": factories.judged(author, results_public=False).pk,
         "token": ApiToken.objects.get(prefix=key[:12]).pk,
+        "entrant": author.entrants.get().slug,
     }
 
 
@@ -177,10 +182,18 @@ def test_every_route_of_these_rooms_is_in_the_table() -> None:
         "<int:token_id>": "{token}",
         "<str:slug>": "SLUG",
         "<slug:slug>": "SLUG",
+        "<slug:problem>": "SLUG",
+        "<slug:target>": "cpu4",
+        "<slug:chart>": "CHART",
     }
-    known = {
-        path.partition("?")[0].replace("allreduce", "SLUG").replace("participants", "SLUG") for path in TABLE
+    names = {
+        "allreduce": "SLUG",
+        "participants": "SLUG",
+        "{entrant}": "SLUG",
+        "fast-p": "CHART",
+        "record": "CHART",
     }
+    known = {re.sub("|".join(names), lambda m: names[m[0]], path.partition("?")[0]) for path in TABLE}
     known |= {"/api/v1/targets/SLUG/"}
     for route in routes(get_resolver().url_patterns):
         if route.startswith(("admin/", "boards/")) or route.startswith("api/^") or "leaderboards" in route:
