@@ -1,5 +1,6 @@
 """Every page in light and dark, on a phone and on a desk: axe finds nothing serious, nothing sticks out."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +32,26 @@ rows = [
     factories.submission(author, state="running", stage="timing", **common),
 ]
 factories.token(author, name="laptop")
+from leaderboard.synthetic import Seeder
+seeder = Seeder()
+runs = [seeder.run(seeder.model(n), n, agentic=n == 1, verified=n < 3) for n in range(4)]
+for run in runs:
+    seeder.fill(run, common["target"], 1, steps=3 if run.harness == "agentic" else 1)
 print(",".join(f"/submissions/{row.pk}/" for row in rows))
+print(f"/boards/models/{runs[1].entrant.slug}/,/boards/compare/?run={runs[0].pk}&run={runs[1].pk}")
 """
 
 OPEN = ["/", "/problems/", "/problems/map/", "/problems/allreduce/", "/docs/", "/docs/participants/", "/docs/api/",
         "/status/", "/accounts/login/", "/accounts/signup/", "/boards/", "/boards/cpu4/", "/boards/cpu4/allreduce/",
+        "/boards/models/?runs=community", "/boards/taxonomy/", "/boards/published/", "/embed/models/",
         "/nothing-here/"]  # fmt: skip
 OWN = ["/submit/", "/runs/new/", "/submissions/", "/accounts/tokens/", "/accounts/password/"]
 
 
 @pytest.fixture(scope="module")
-def rows(site: Site) -> list[str]:
-    return site.python(SETUP).strip().splitlines()[-1].split(",")
+def made(site: Site) -> list[list[str]]:
+    """Addresses of the author's submissions, and of boards that name what was made."""
+    return [line.split(",") for line in site.python(SETUP).strip().splitlines()[-2:]]
 
 
 def problems_of(page: Any, path: str, width: int) -> list[str]:
@@ -56,23 +65,25 @@ def problems_of(page: Any, path: str, width: int) -> list[str]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1440])
 def test_no_page_has_a_serious_finding(
-    browser: Browser, site: Site, rows: list[str], artifacts: Path, scheme: Any, width: int
+    browser: Browser, site: Site, made: list[list[str]], artifacts: Path, scheme: Any, width: int
 ) -> None:
+    rows, boards = made
     context = browser.new_context(
         base_url=site.base, color_scheme=scheme, viewport={"width": width, "height": 900}
     )
     page = context.new_page()
     found = []
-    for paths in (OPEN, [*OWN, *rows]):
+    anonymous = [*OPEN, *boards]
+    for paths in (anonymous, [*OWN, *rows]):
         for path in paths:
             page.goto(path)
-            name = path.strip("/").replace("/", "-") or "home"
+            name = re.sub(r"[^a-z0-9]+", "-", path).strip("-")[:60] or "home"
             if path in rows:
                 name = f"submission-{rows.index(path)}"
             page.screenshot(path=artifacts / f"{name}-{width}-{scheme}.png", full_page=True)
             found += problems_of(page, path, width)
         page.goto("/accounts/login/")
-        if paths is OPEN:
+        if paths is anonymous:
             page.get_by_label("Username").fill("walker")
             page.get_by_label("Password").fill(PASSWORD)
             page.get_by_role("main").get_by_role("button", name="Log in").click()
