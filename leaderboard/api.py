@@ -11,7 +11,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
-from leaderboard import model_board, selectors
+from leaderboard import model_board, selectors, subset
 from leaderboard.import_views import document
 from leaderboard.model_board import Filters
 from leaderboard.models import ImportedResult
@@ -37,6 +37,10 @@ MODEL_PARAMETERS = [
     _parameter("reasoning", "Reasoning models or not.", ["yes", "no"]),
     OpenApiParameter("as_of", OpenApiTypes.DATE, description="The board as of this day, by the runs' dates."),
     _parameter("sort", "Order of the rows.", list(model_board.SORTS)),
+    _parameter("level", "Only problems of this level; figures are taken over them alone."),
+    _parameter("domain", "Only problems of this domain."),
+    _parameter("parallelism", "Only problems with this kind of parallelism."),
+    _parameter("problems", "Only these: slugs, numbers and ranges of numbers, with commas."),
     PAGE,
 ]
 BOARD_PARAMETERS = [
@@ -91,8 +95,13 @@ def _model_board(request: Request, slug: str) -> str:
         as_of=_day(request),
         sort=_choice(request, "sort", list(model_board.SORTS), "fast_1"),
     )
+    part = subset.read(request.query_params)
+    if part.unknown:
+        raise InvalidInput(
+            "problems.unknown", f"There is no problem {part.unknown[0]!r}.", field="problems", status=400
+        )
     page = request.query_params.get("page")
-    board = model_board.board_page(target=target, size=size, filters=filters, page=page)
+    board = model_board.board_page(target=target, size=size, filters=filters, page=page, slugs=part.chosen)
     return model_board.document(board, target, size, filters)
 
 

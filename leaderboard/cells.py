@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 
-from evaluator.harness.version import PROTOCOL_VERSION
 from leaderboard import ranking
 from leaderboard.models import BoardCell, Score
+from leaderboard.querysets import RULES
 from problems.models import Problem, Target
 
 
@@ -49,6 +49,12 @@ class Standing:
     speedup: float
     noise_floor: float
     created_at: datetime
+    flags: list[str]
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the measurement tells how fast it is."""
+        return ranking.is_resolved(self.flags)
 
     @property
     def order_key(self) -> float:
@@ -58,7 +64,7 @@ class Standing:
 
 def due() -> Q:
     """Which cells a reader must not take as they are."""
-    return Q(due=True) | ~Q(rules=PROTOCOL_VERSION)
+    return Q(due=True) | ~Q(rules=RULES)
 
 
 def fresh(*, problem: Problem, target: Target, size: str) -> BoardCell:
@@ -66,8 +72,8 @@ def fresh(*, problem: Problem, target: Target, size: str) -> BoardCell:
     place = {"problem": problem, "target": target, "size": size}
     cell = BoardCell.objects.filter(**place).first()
     if cell is None:
-        return BoardCell(**place, due=False, rules=PROTOCOL_VERSION)
-    return refresh(cell.pk) if cell.due or cell.rules != PROTOCOL_VERSION else cell
+        return BoardCell(**place, due=False, rules=RULES)
+    return refresh(cell.pk) if cell.due or cell.rules != RULES else cell
 
 
 def ensure(wanted: QuerySet[BoardCell]) -> QuerySet[BoardCell]:
@@ -97,7 +103,7 @@ def refresh(pk: int) -> BoardCell:
     cell.records = _records(rows)
     cell.leader_id = best[0].score_id if best else None
     cell.entrants, cell.standing, cell.waiting = len(best), len(rows), len(cell.awaiting)
-    cell.due, cell.rules = False, PROTOCOL_VERSION
+    cell.due, cell.rules = False, RULES
     cell.save()
     return cell
 
@@ -105,7 +111,7 @@ def refresh(pk: int) -> BoardCell:
 def _standing(here: Any) -> list[Standing]:
     """Everything that stands in a cell, the oldest first."""
     found = here.standing().order_by("created_at", "id")
-    columns = ("id", "entrant_id", "entrant__kind", "speedup", "noise_floor", "created_at")
+    columns = ("id", "entrant_id", "entrant__kind", "speedup", "noise_floor", "created_at", "flags")
     return [Standing(*values) for values in found.values_list(*columns)]
 
 
@@ -122,10 +128,10 @@ def _first_of_each(rows: Iterable[tuple[int, int, str]]) -> list[list[Any]]:
 
 
 def _records(rows: Iterable[Standing]) -> list[list[Any]]:
-    """The scores that raised the record; rows come oldest first."""
+    """The scores that raised the record, of those whose time was resolved; rows come oldest first."""
     raised: list[list[Any]] = []
     for row in rows:
-        if not raised or row.speedup > raised[-1][1]:
+        if row.resolved and (not raised or row.speedup > raised[-1][1]):
             raised.append([row.score_id, row.speedup, row.created_at.isoformat()])
     return raised
 

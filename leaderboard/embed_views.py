@@ -11,6 +11,7 @@ from typing import Any
 from csp.decorators import csp_replace
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.clickjacking import xframe_options_exempt
@@ -25,7 +26,7 @@ from portal.submissions.models import Entrant
 _FRAMED = {**settings.CONTENT_SECURITY_POLICY["DIRECTIVES"], "frame-ancestors": ["*"]}
 
 
-def _framed(make: Callable[..., Embed]) -> Callable[..., HttpResponse]:
+def _framed(make: Callable[..., Embed]) -> Callable[..., HttpResponseBase]:
     """Turn a maker of one chart into a page that may be framed, or into CSV (``?as=csv``)."""
 
     @require_safe

@@ -54,7 +54,12 @@ SCORES: dict[str, Column] = {
         "",
         "a new best that waits for its second measurement: correct, but its speed does not count yet",
     ),
-    "speedup": Column("speedup", "float64", "ratio", "reference time over solution time, of paired blocks"),
+    "speedup": Column(
+        "speedup",
+        "float64",
+        "ratio",
+        "reference time over solution time, of paired blocks; at most 1 where a flag says below_resolution or noisy",
+    ),
     "speedup_low": Column("speedup_low", "float64", "ratio", "lower 95 % limit of the speedup"),
     "speedup_high": Column("speedup_high", "float64", "ratio", "upper 95 % limit of the speedup"),
     "noise_floor": Column("noise_floor", "float64", "relative", "speedups whose ratio is within it are ties"),

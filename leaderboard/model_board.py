@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -12,7 +12,7 @@ from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast, Coalesce, TruncDate
 
-from leaderboard import summaries
+from leaderboard import subset, summaries
 from leaderboard.models import RunSummary
 from problems.models import Target
 
@@ -59,6 +59,7 @@ class ModelRow:
     day: date
     updated_at: datetime
     figures: dict[str, Any]
+    in_progress: bool = False
 
     @property
     def label(self) -> str:
@@ -66,6 +67,20 @@ class ModelRow:
         extra = [self.harness] if self.harness != "single-shot" else []
         extra += [self.prompt_variant] if self.prompt_variant else []
         return f"{self.model} ({', '.join(extra)})" if extra else self.model
+
+    @property
+    def words(self) -> list[str]:
+        """What stands below the model's name."""
+        weights = {True: "open", False: "closed", None: ""}[self.open_weights]
+        said = [
+            self.vendor,
+            self.harness,
+            self.prompt_variant,
+            weights,
+            "reasoning" if self.reasoning else "",
+            "still running" if self.in_progress else "",
+        ]
+        return [word for word in said if word]
 
     @property
     def pass_1(self) -> float:
@@ -97,6 +112,7 @@ class Contender:
     fast_1: float
     geometric_mean: float
     solved: int
+    in_progress: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +122,7 @@ class BoardPage:
     page: Page[Contender]
     rows: list[ModelRow]
     leaders: list[ModelRow]
+    part: bool = False
 
     @property
     def count(self) -> int:
@@ -116,7 +133,8 @@ class BoardPage:
 def contenders(*, target: Target, size: str, filters: Filters) -> list[Contender]:
     """The latest complete run per model, harness and prompt variant, in the order asked for.
 
-    A run with a submission still on its way is not complete: the one before it stands until it is.
+    A verified run with a submission still on its way is not complete: the one before it stands until it is.
+    A community run stands from its first result on, and says that it is still running.
     """
     rows = summaries.ensure(_asked(target, size, filters)).order_by()
     columns = (
@@ -127,7 +145,9 @@ def contenders(*, target: Target, size: str, filters: Filters) -> list[Contender
     latest: dict[tuple[int, str, str], Contender] = {}
     for values in rows.values_list(*columns):
         run = Contender(*values)
-        if run.run_id in waits or (filters.as_of and run.day > filters.as_of):
+        if run.run_id in waits:
+            run = replace(run, in_progress=True)
+        if (run.in_progress and filters.verified) or (filters.as_of and run.day > filters.as_of):
             continue
         key = (run.entrant_id, run.harness, run.prompt_variant)
         held = latest.get(key)
@@ -148,21 +168,52 @@ def _asked(target: Target, size: str, filters: Filters) -> QuerySet[RunSummary]:
     return rows
 
 
-def model_board(*, target: Target, size: str, filters: Filters) -> list[ModelRow]:
-    """All rows of the board with all their figures, in the order asked for."""
-    found = contenders(target=target, size=size, filters=filters)
-    return _rows(found, _places(found))
+def model_board(
+    *, target: Target, size: str, filters: Filters, slugs: Sequence[str] | None = None
+) -> list[ModelRow]:
+    """All rows of the board with all their figures, in the order asked for.
+
+    With ``slugs`` everything is taken over these problems only, and curves carry no bands.
+    """
+    found = _over(contenders(target=target, size=size, filters=filters), slugs, filters.sort)
+    places = _places(found)
+    return _rows(found, places) if slugs is None else _rows_over(found, places, slugs)
 
 
 def board_page(
-    *, target: Target, size: str, filters: Filters, page: int | str | None, leaders: int = 0
+    *,
+    target: Target,
+    size: str,
+    filters: Filters,
+    page: int | str | None,
+    leaders: int = 0,
+    slugs: Sequence[str] | None = None,
 ) -> BoardPage:
-    """One page of the board, and its first ``leaders`` runs by place; an odd page number is the nearest."""
-    found = contenders(target=target, size=size, filters=filters)
+    """One page of the board, and its first ``leaders`` runs by place; an odd page number is the nearest.
+
+    With ``slugs`` everything is taken over these problems only; then only the leaders' curves carry bands.
+    """
+    found = _over(contenders(target=target, size=size, filters=filters), slugs, filters.sort)
     places = _places(found)
     chosen = Paginator(found, PAGE).get_page(page)
     ahead = sorted(found, key=lambda run: places[run.summary_id])[:leaders]
+    if slugs is not None:
+        rows, first = _rows_over(list(chosen), places, slugs), _rows_over(ahead, places, slugs, bands=True)
+        return BoardPage(chosen, rows, first, part=True)
     return BoardPage(chosen, _rows(list(chosen), places, brief=True), _rows(ahead, places) if ahead else [])
+
+
+def _over(found: list[Contender], slugs: Sequence[str] | None, sort: str) -> list[Contender]:
+    """The same runs in the order that they have over some problems only."""
+    if slugs is None:
+        return found
+    wanted = RunSummary.objects.filter(pk__in=[run.summary_id for run in found])
+    details = {pk: (detail, n) for pk, detail, n in wanted.values_list("pk", "detail", "samples")}
+    there = [
+        replace(run, **subset.sort_values(details[run.summary_id][0], slugs, details[run.summary_id][1]))
+        for run in found
+    ]
+    return sorted(there, key=lambda run: _sort_key(run, sort))
 
 
 def _places(found: Sequence[Contender]) -> dict[int, int]:
@@ -180,10 +231,23 @@ def _rows(found: Sequence[Contender], places: Mapping[int, int], *, brief: bool 
     loaded = {row.pk: row for row in wanted.defer("detail", "figures" if brief else "brief")}
     for row in loaded.values() if brief else ():
         row.figures = row.brief
-    return [row_of(loaded[run.summary_id], places[run.summary_id]) for run in found]
+    return [row_of(loaded[run.summary_id], places[run.summary_id], run.in_progress) for run in found]
 
 
-def row_of(summary: RunSummary, place: int = 0) -> ModelRow:
+def _rows_over(
+    found: Sequence[Contender], places: Mapping[int, int], slugs: Sequence[str], *, bands: bool = False
+) -> list[ModelRow]:
+    """The same with figures over some problems, taken from what is kept of each run."""
+    wanted = RunSummary.objects.filter(pk__in={run.summary_id for run in found})
+    loaded = {
+        row.pk: row for row in wanted.select_related("run__entrant").defer("figures", "brief").order_by()
+    }
+    for row in loaded.values():
+        row.figures = subset.figures(row.detail, slugs, row.samples, bands=bands)
+    return [row_of(loaded[run.summary_id], places[run.summary_id], run.in_progress) for run in found]
+
+
+def row_of(summary: RunSummary, place: int = 0, in_progress: bool = False) -> ModelRow:
     """A summary as a row."""
     run, entrant = summary.run, summary.run.entrant
     return ModelRow(
@@ -203,6 +267,7 @@ def row_of(summary: RunSummary, place: int = 0) -> ModelRow:
         day=run.date or run.created_at.date(),
         updated_at=summary.updated_at,
         figures=summary.figures,
+        in_progress=in_progress,
     )
 
 
@@ -238,15 +303,19 @@ def identity(row: ModelRow) -> dict[str, Any]:
         "run": row.run,
         "run_id": row.run_id,
         "verified": row.verified,
+        "in_progress": row.in_progress,
         "date": row.day.isoformat(),
     }
 
 
 def document(board: BoardPage, target: Target, size: str, filters: Filters) -> str:
     """A page of the board as JSON, with all figures: they go as they are stored, read by nobody on the way."""
-    wanted = RunSummary.objects.filter(pk__in=[run.summary_id for run in board.page])
-    text = Cast("figures", TextField())
-    figures = dict(wanted.order_by().annotate(text=text).values_list("run_id", "text"))
+    if board.part:  # over some problems nothing is stored
+        figures = {row.run_id: json.dumps(row.figures) for row in board.rows}
+    else:
+        wanted = RunSummary.objects.filter(pk__in=[run.summary_id for run in board.page])
+        text = Cast("figures", TextField())
+        figures = dict(wanted.order_by().annotate(text=text).values_list("run_id", "text"))
     rows = [f"{json.dumps(identity(row))[:-1]}, {figures[row.run_id].lstrip()[1:]}" for row in board.rows]
     head = {
         "target": target.slug,

@@ -32,6 +32,7 @@ class ProblemOutcome:
     high: float | None
     utilisation: float | None
     submission_id: str | None
+    provisional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def _details(runs: Sequence[int], target: Target, size: str) -> dict[int, dict[s
 def heat_cells(*, run_id: int, target: Target, size: str) -> dict[tuple[str, int], tuple[str, float | None]]:
     """(problem, sample) to (category, speedup) for the heat map."""
     samples = _details([run_id], target, size)[run_id]["samples"]
-    return {(slug, sample): (category, speedup) for slug, sample, category, speedup in samples}
+    return {(slug, sample): (category, speedup) for slug, sample, category, speedup, *_ in samples}
 
 
 # --- comparing ------------------------------------------------------------------------------------

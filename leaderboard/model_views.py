@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
 
@@ -12,7 +13,7 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from leaderboard import charts, columns, model_board, model_page, selectors
+from leaderboard import charts, columns, model_board, model_page, selectors, subset
 from leaderboard.model_board import Filters, ModelRow
 from leaderboard.models import RunSummary
 from leaderboard.published import published
@@ -25,17 +26,25 @@ ON_CHART = 6
 IN_TAXONOMY = 12
 
 
+class NoTargets(Http404):
+    """Nothing was set up yet, so there is no board at all."""
+
+
 def ranked_targets() -> list[Target]:
     """Targets with boards, the official one first."""
     rows = Target.objects.active().filter(ranked=True)
     return sorted(rows, key=lambda row: (not row.spec.get("official"), row.slug))
 
 
-def _place(request: HttpRequest, fallback: tuple[str, str] | None = None) -> tuple[Target, str]:
-    """Target and size of a request; what is not given is taken from where there is something to see."""
+def place(request: HttpRequest, where: Sequence[tuple[str, str]] = ()) -> tuple[Target, str]:
+    """Target and size of a request; what is not given is taken from where there is something to see.
+
+    ``where`` lists (target, size) pairs that have something, the richest first.
+    """
+    fallback = where[0] if where else None
     targets = ranked_targets()
     if not targets:
-        raise Http404("No target is set up.")
+        raise NoTargets("No target is set up.")
     verified = request.GET.get("runs") != "community"
     asked = request.GET.get("target") or (fallback or _busiest(verified) or (targets[0].slug, ""))[0]
     target = next((row for row in targets if row.slug == asked), None)
@@ -68,41 +77,80 @@ def _filters(request: HttpRequest) -> Filters:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The page of the model board that a request asks for. ``rows`` is empty where no problem was left."""
+
+    target: Target
+    size: str
+    filters: Filters
+    part: subset.Subset
+    board: model_board.BoardPage
+
+    @property
+    def rows(self) -> list[ModelRow]:
+        """The rows to show."""
+        return self.board.rows if self.part.chosen != () else []
+
+
+def asked_board(request: HttpRequest, *, options: bool = False) -> Asked:
+    """Read a request's target, size, filters, problems and page; with what may be asked if wanted."""
+    target, size = place(request)
+    filters, part = _filters(request), subset.read(request.GET, options=options)
+    board = model_board.board_page(
+        target=target,
+        size=size,
+        filters=filters,
+        page=request.GET.get("page"),
+        leaders=ON_CHART,
+        slugs=part.chosen,
+    )
+    return Asked(target, size, filters, part, board)
+
+
 @require_safe
 def models(request: HttpRequest) -> HttpResponse:
     """The model board, or that of community runs."""
-    target, size = _place(request)
-    filters = _filters(request)
-    board = model_board.board_page(
-        target=target, size=size, filters=filters, page=request.GET.get("page"), leaders=ON_CHART
-    )
+    try:
+        found = asked_board(request, options=True)
+    except NoTargets:
+        return render(request, "leaderboard/index.html", {"targets": [], "board_kind": "models"})
     shown = columns.chosen(request.GET.getlist("col"))
     context: dict[str, Any] = {
-        "target": target,
+        "target": found.target,
         "targets": ranked_targets(),
-        "size": size,
-        "sizes": selectors.ranked_sizes(target),
-        "filters": filters,
+        "size": found.size,
+        "sizes": selectors.ranked_sizes(found.target),
+        "filters": found.filters,
         "harnesses": ModelRun.Harness.values,
-        "rows": board.rows,
-        "page": board.page,
+        "rows": found.rows,
+        "page": found.board.page,
+        "subset": found.part,
         "columns": shown,
         "all_columns": columns.COLUMNS,
         "columns_asked": "col" in request.GET,
         "show": {column.key: True for column in shown},
-        "board_kind": "models" if filters.verified else "community",
+        "board_kind": "models" if found.filters.verified else "community",
     }
-    if board.rows:
+    if found.rows:
         context |= {
-            "track": board.rows[0].figures["track"],
-            "figure": charts.fast_p(board.leaders),
-            "caption": _caption(len(board.leaders), board.count),
-            "csv_url": f"{reverse('leaderboard:models_csv')}?{request.GET.urlencode()}",
+            "track": found.rows[0].figures["track"],
+            "figure": charts.fast_p(found.board.leaders),
+            "caption": caption(len(found.board.leaders), found.board.count),
+            "embed_url": f"{reverse('embed:models')}?{_kept(request)}",
         }
     return render(request, "leaderboard/models.html", context)
 
 
-def _caption(leaders: int, count: int) -> str:
+def _kept(request: HttpRequest) -> str:
+    """The request's parameters without what concerns the table alone."""
+    query = request.GET.copy()
+    for name in ("col", "page", "sort"):
+        query.pop(name, None)
+    return query.urlencode()
+
+
+def caption(leaders: int, count: int) -> str:
     which = "all runs" if leaders == count else f"the first {leaders} of {count} runs"
     return (
         f"fast_p of {which}: the share of problems solved correctly and more than p times faster than the "
@@ -113,9 +161,12 @@ def _caption(leaders: int, count: int) -> str:
 @require_safe
 def models_json(request: HttpRequest) -> HttpResponse:
     """The model board as JSON, a page of it, curves included."""
-    target, size = _place(request)
+    target, size = place(request)
     filters = _filters(request)
-    board = model_board.board_page(target=target, size=size, filters=filters, page=request.GET.get("page"))
+    part = subset.read(request.GET)
+    board = model_board.board_page(
+        target=target, size=size, filters=filters, page=request.GET.get("page"), slugs=part.chosen
+    )
     text = model_board.document(board, target, size, filters)
     return HttpResponse(text, content_type="application/json")
 
@@ -123,10 +174,16 @@ def models_json(request: HttpRequest) -> HttpResponse:
 @require_safe
 def models_csv(request: HttpRequest) -> HttpResponse:
     """The model board as CSV, all pages of it."""
-    target, size = _place(request)
-    rows = model_board.model_board(target=target, size=size, filters=_filters(request))
+    target, size = place(request)
+    part = subset.read(request.GET)
+    rows = model_board.model_board(target=target, size=size, filters=_filters(request), slugs=part.chosen)
     flat = [model_board.flat_row(row) for row in rows]
     return csv_response(f"models-{target.slug}-{size}", model_board.CSV_COLUMNS, flat)
+
+
+def chosen_run(request: HttpRequest, found: Sequence[ModelRow]) -> ModelRow:
+    """The run asked for, else the newest; there must be one."""
+    return next((row for row in found if row.run_slug == request.GET.get("run")), found[0])
 
 
 @require_safe
@@ -134,7 +191,7 @@ def model(request: HttpRequest, slug: str) -> HttpResponse:
     """One model: a run in depth and all its runs."""
     entrant = get_object_or_404(Entrant, slug=slug)
     where = model_page.places_with_runs(entrant)
-    target, size = _place(request, where[0] if where else None)
+    target, size = place(request, where)
     found = model_page.runs_of(entrant, target, size)
     context: dict[str, Any] = {
         "entrant": entrant,
@@ -144,8 +201,9 @@ def model(request: HttpRequest, slug: str) -> HttpResponse:
         "titles": {row.slug: row.title for row in ranked_targets()},
     }
     if found:
-        chosen = next((row for row in found if row.run_slug == request.GET.get("run")), found[0])
-        context |= {"runs": found} | _in_depth(chosen, target, size, request.GET.get("page"))
+        chosen = chosen_run(request, found)
+        context |= {"runs": found, "over_time": charts.runs(found) if len(found) > 1 else None}
+        context |= _in_depth(chosen, target, size, request.GET.get("page"))
     return render(request, "leaderboard/model.html", context)
 
 
@@ -154,11 +212,11 @@ def model_json(request: HttpRequest, slug: str) -> JsonResponse:
     """A model's run in depth as JSON, with a line per problem, and the names of its other runs."""
     entrant = get_object_or_404(Entrant, slug=slug)
     where = model_page.places_with_runs(entrant)
-    target, size = _place(request, where[0] if where else None)
+    target, size = place(request, where)
     found = model_page.runs_of(entrant, target, size)
     document: dict[str, Any] = {"model": entrant.name, "target": target.slug, "size": size, "run": None}
     if found:
-        chosen = next((row for row in found if row.run_slug == request.GET.get("run")), found[0])
+        chosen = chosen_run(request, found)
         lines = model_page.outcomes(run_id=chosen.run_id, target=target, size=size)
         document |= {
             "run": model_board.public_row(chosen) | {"place": None},
@@ -175,6 +233,9 @@ def _in_depth(row: ModelRow, target: Target, size: str, page: str | None) -> dic
     samples = int(row.figures["n"])
     return {
         "row": row,
+        "words": charts.CATEGORY_WORDS,
+        "captions": charts.CAPTIONS,
+        "embed_query": f"?run={row.run_slug}&target={target.slug}&size={size}",
         "fast_p": charts.fast_p([row], band=True),
         "roof_u": charts.roof_u([row], band=True),
         "categories": charts.categories([row]),
@@ -190,7 +251,7 @@ def _in_depth(row: ModelRow, target: Target, size: str, page: str | None) -> dic
 @require_safe
 def compare(request: HttpRequest) -> HttpResponse:
     """Up to six runs side by side."""
-    target, size = _place(request)
+    target, size = place(request)
     candidates = model_board.model_board(
         target=target,
         size=size,
@@ -226,7 +287,7 @@ def compare(request: HttpRequest) -> HttpResponse:
 @require_safe
 def taxonomy(request: HttpRequest) -> HttpResponse:
     """Success by level, bound and parallelism for the first runs of the board."""
-    target, size = _place(request)
+    target, size = place(request)
     rows = model_board.model_board(target=target, size=size, filters=Filters())[:IN_TAXONOMY]
     context = {
         "target": target,

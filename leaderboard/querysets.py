@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 INPUT_SET = "hardened"
 
+RULES = f"{PROTOCOL_VERSION}.2"
+"""What stored figures were taken under: the judge's protocol, and our count of changes to their meaning."""
+
 
 class ScoreQuerySet(models.QuerySet["Score", "Score"]):
     """Rows of scores."""

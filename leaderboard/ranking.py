@@ -36,6 +36,7 @@ class Sample:
     correct: bool
     speedup: float | None = None
     utilisation: float | None = None
+    resolved: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,15 +184,19 @@ def unit_thresholds(steps: int = 41) -> list[float]:
 
 
 def best_speedups(samples: Iterable[Sample], track: Sequence[str]) -> dict[str, float]:
-    """Highest speedup of a correct, timed sample per problem; unsolved problems are left out."""
+    """Highest speedup of a correct, timed sample per problem; unsolved problems are left out.
+
+    A sample whose time was resolved stands before one whose was not, even where it is slower.
+    """
     wanted = set(track)
-    best: dict[str, float] = {}
+    best: dict[str, tuple[bool, float]] = {}
     for sample in samples:
         if sample.problem not in wanted or not sample.correct or not is_speedup(sample.speedup):
             continue
         assert sample.speedup is not None
-        best[sample.problem] = max(sample.speedup, best.get(sample.problem, 0.0))
-    return best
+        known = best.get(sample.problem, (False, 0.0))
+        best[sample.problem] = max((sample.resolved, sample.speedup), known)
+    return {problem: speedup for problem, (_, speedup) in best.items()}
 
 
 def is_speedup(value: float | None) -> bool:
@@ -292,6 +297,8 @@ class Standing(Protocol):
     def speedup(self) -> float: ...
     @property
     def order_key(self) -> float: ...
+    @property
+    def resolved(self) -> bool: ...
 
 
 class Fast(Protocol):
@@ -311,7 +318,10 @@ def board_order(row: Standing) -> tuple[float, float, int]:
 
 
 def one_per_entrant(rows: Iterable[Row], policy: Policy = "best") -> list[Row]:
-    """One row per entrant in board order: the fastest (``best``) or the newest (``latest``)."""
+    """One row per entrant in board order: the fastest (``best``) or the newest (``latest``).
+
+    The fastest is looked for among the measurements that were resolved, if the entrant has any.
+    """
     chosen: dict[int, Row] = {}
     for row in rows:
         held = chosen.get(row.entrant_id)
@@ -323,7 +333,7 @@ def one_per_entrant(rows: Iterable[Row], policy: Policy = "best") -> list[Row]:
 def _replaces(row: Standing, held: Standing, policy: Policy) -> bool:
     if policy == "latest":
         return (row.order_key, row.score_id) > (held.order_key, held.score_id)
-    return board_order(row) < board_order(held)
+    return (not row.resolved, board_order(row)) < (not held.resolved, board_order(held))
 
 
 def places(ordered: Sequence[Fast], floors: Sequence[float]) -> list[int]:

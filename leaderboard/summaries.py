@@ -8,8 +8,9 @@ or made stale is out of the figures at once, whoever did it and however.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,15 +18,16 @@ from django.db import transaction
 from django.db.models import Case, Max, Q, QuerySet, When
 from django.utils import timezone
 
-from evaluator.harness.version import PROTOCOL_VERSION
 from leaderboard import ranking
 from leaderboard.models import RunSummary, Score
+from leaderboard.querysets import RULES
 from portal.submissions.models import ModelRun, Submission
 from portal.submissions.states import LIVE
 from problems.models import Problem, Target
 
 KS = (1, 3, 5, 10)
 RESAMPLES = 300
+DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Entry:
     low: float | None
     high: float | None
     utilisation: float | None
+    provisional: bool
+    resolved: bool
     submission_id: str
     mechanisms: tuple[str, ...]
 
@@ -75,13 +79,15 @@ def entries(*, run_id: int, target: Target, size: str) -> list[Entry]:
             Case(When(provisional=False, then="speedup_low")),
             Case(When(provisional=False, then="speedup_high")),
             Case(When(provisional=False, then="utilisation")),
+            "provisional",
+            "flags",
             "submission_id",
             "mechanisms",
         )
     )
     return [
-        Entry(*values, str(submission_id), tuple(mechanism_names(used)))
-        for *values, submission_id, used in rows
+        Entry(*[*rest, ranking.is_resolved(flags), str(submission_id), tuple(mechanism_names(used))])
+        for *rest, flags, submission_id, used in rows
     ]
 
 
@@ -117,27 +123,52 @@ def samples_of(*, run_id: int, target: Target) -> int:
 def to_sample(entry: Entry) -> ranking.Sample:
     """An entry as the metrics take it; a correct one that may not rank counts as not good."""
     return ranking.Sample(
-        entry.problem, entry.sample, entry.counts, entry.speedup if entry.counts else None, entry.utilisation
+        entry.problem,
+        entry.sample,
+        entry.counts,
+        entry.speedup if entry.counts else None,
+        entry.utilisation,
+        entry.resolved,
     )
 
 
 def figures(found: Sequence[Entry], slugs: Sequence[str], n: int) -> dict[str, Any]:
-    """All figures of a run as plain JSON: the one place where they are computed."""
+    """All figures of a run as plain JSON."""
     final = last_steps(found)
-    samples = [to_sample(entry) for entry in final]
-    n = max(n, 1 + max((entry.sample for entry in final), default=0))
+    wanted = set(slugs)
+    mechanisms = Counter(name for e in final if e.counts for name in e.mechanisms)
+    ended = Counter(ranking.category(e.verdict, e.speedup) for e in final if e.problem in wanted)
+    values = figures_of([to_sample(entry) for entry in final], ended, slugs, n)
+    return values | {
+        "provisional": len({e.problem for e in final if e.provisional and e.problem in wanted}),
+        "mechanisms": dict(mechanisms.most_common()),
+        "climb": _climb(found, slugs),
+    }
+
+
+def figures_of(
+    samples: Sequence[ranking.Sample],
+    ended: Mapping[str, int],
+    slugs: Sequence[str],
+    n: int,
+    *,
+    bands: bool = True,
+) -> dict[str, Any]:
+    """The figures of a run over some problems, from its samples there: the one place where they are computed.
+
+    ``ended`` counts the samples by category; without ``bands`` the curves have none, which costs most.
+    """
+    n = max(n, 1 + max((sample.sample for sample in samples), default=0))
     counts = ranking.good_counts(samples, slugs, n, ranking.is_correct)
     fast = ranking.good_counts(samples, slugs, n, ranking.faster_than(1.0))
     ks = [k for k in KS if k <= n]
     geometric = ranking.geometric_mean_speedup(samples, slugs)
-    wanted = set(slugs)
-    categories = Counter(ranking.category(e.verdict, e.speedup) for e in final if e.problem in wanted)
-    categories["missing"] += n * len(slugs) - sum(categories.values())
-    mechanisms = Counter(name for e in final if e.counts for name in e.mechanisms)
+    categories = dict(ended)
+    categories["missing"] = categories.get("missing", 0) + n * len(slugs) - sum(ended.values())
     return {
         "n": n,
         "track": len(slugs),
-        "judged": len(final),
+        "judged": len(samples),
         "solved": sum(1 for count in counts.values() if count),
         "faster": sum(1 for count in fast.values() if count),
         "pass_at": {str(k): _mean(ranking.metric_values(counts, n, k)) for k in ks},
@@ -149,16 +180,15 @@ def figures(found: Sequence[Entry], slugs: Sequence[str], n: int) -> dict[str, A
             "whole": geometric.whole,
             "counted": geometric.counted,
         },
-        "fast_p": _curve(samples, slugs, n, [0.0, *ranking.log_thresholds()], ranking.faster_than),
-        "roof_u": _curve(samples, slugs, n, ranking.unit_thresholds(21), ranking.utilises),
+        "fast_p": _curve(samples, slugs, n, [0.0, *ranking.log_thresholds()], ranking.faster_than, bands),
+        "roof_u": _curve(samples, slugs, n, ranking.unit_thresholds(21), ranking.utilises, bands),
         "categories": {name: categories.get(name, 0) for name in ranking.CATEGORIES},
-        "mechanisms": dict(mechanisms.most_common()),
-        "climb": _climb(found, slugs),
     }
 
 
 def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
+    """Rounded far below what is printed: 4 of 87 and 12 of 3 times 87 are the same figure and share a place."""
+    return round(math.fsum(values) / len(values), DIGITS) if values else 0.0
 
 
 def _band(values: Sequence[float]) -> list[float]:
@@ -167,24 +197,33 @@ def _band(values: Sequence[float]) -> list[float]:
 
 
 def _curve(
-    samples: Sequence[ranking.Sample], slugs: Sequence[str], n: int, at: Sequence[float], good_at: Any
+    samples: Sequence[ranking.Sample],
+    slugs: Sequence[str],
+    n: int,
+    at: Sequence[float],
+    good_at: Any,
+    bands: bool,
 ) -> dict[str, list[float]]:
-    """A curve at k = 1 with its bootstrap band at each threshold."""
-    bands: list[ranking.Band] = []
+    """A curve at k = 1, with its bootstrap band at each threshold where that is asked for."""
+    found: list[ranking.Band] = []
     known: dict[tuple[float, ...], ranking.Band] = {}  # a curve is a staircase: few distinct steps
     correct = [sample for sample in samples if sample.correct]  # nothing else is good at any threshold
     for threshold in at:
         counts = ranking.good_counts(correct, slugs, n, good_at(threshold))
         per_problem = tuple(ranking.metric_values(counts, n, 1))
         if per_problem not in known:
-            known[per_problem] = ranking.bootstrap(per_problem, resamples=RESAMPLES)
-        bands.append(known[per_problem])
-    return {
-        "at": list(at),
-        "value": [band.value for band in bands],
-        "low": [band.low for band in bands],
-        "high": [band.high for band in bands],
-    }
+            mean = _mean(per_problem)
+            known[per_problem] = (
+                ranking.bootstrap(per_problem, resamples=RESAMPLES) if bands else ranking.Band(mean, 0, 1)
+            )
+        found.append(known[per_problem])
+    curve = {"at": list(at), "value": [round(band.value, DIGITS) for band in found]}
+    if bands:
+        curve |= {
+            "low": [round(band.low, DIGITS) for band in found],
+            "high": [round(band.high, DIGITS) for band in found],
+        }
+    return curve
 
 
 def _climb(found: Sequence[Entry], slugs: Sequence[str]) -> list[list[float]]:
@@ -205,8 +244,10 @@ def brief(values: dict[str, Any]) -> dict[str, Any]:
 def detail(found: Sequence[Entry]) -> dict[str, Any]:
     """What the model page shows problem by problem, as plain JSON.
 
-    ``outcomes``: per problem the entry that speaks for the run, ranked before not, then the faster.
-    ``samples``: [problem, sample, category, speedup] of every sample's last step.
+    ``outcomes``: per problem the entry that speaks for the run: ranked before not, then measured before
+    what could not be told apart, then the faster.
+    ``samples``: [problem, sample, category, speedup, counts as correct, utilisation, resolved, provisional] of
+    every sample's last step.
     """
     speaks: dict[str, Entry] = {}
     for entry in sorted(found, key=_first_to_speak):
@@ -217,23 +258,33 @@ def detail(found: Sequence[Entry]) -> dict[str, Any]:
                 ranking.category(e.verdict, e.speedup),
                 *((e.speedup, e.low, e.high, e.utilisation) if e.counts else (None, None, None, None)),
                 e.submission_id,
+                e.provisional,
             ]
             for slug, e in speaks.items()
         },
         "samples": [
-            [e.problem, e.sample, ranking.category(e.verdict, e.speedup), e.speedup if e.counts else None]
+            [
+                e.problem,
+                e.sample,
+                ranking.category(e.verdict, e.speedup),
+                e.speedup if e.counts else None,
+                e.counts,
+                e.utilisation,
+                e.resolved,
+                e.provisional,
+            ]
             for e in last_steps(found)
         ],
     }
 
 
-def _first_to_speak(entry: Entry) -> tuple[bool, float, int]:
-    return (not entry.counts, -(entry.speedup or 0.0), entry.score_id)
+def _first_to_speak(entry: Entry) -> tuple[bool, bool, float, int]:
+    return (not entry.counts, not entry.resolved, -(entry.speedup or 0.0), entry.score_id)
 
 
 def due() -> Q:
     """Which summaries a reader must not take as they are."""
-    return Q(due=True) | ~Q(rules=PROTOCOL_VERSION)
+    return Q(due=True) | ~Q(rules=RULES)
 
 
 def ensure(wanted: QuerySet[RunSummary]) -> QuerySet[RunSummary]:
@@ -260,7 +311,7 @@ def refresh(*, run: ModelRun, target: Target, size: str) -> RunSummary:
     summary.brief, summary.detail = brief(summary.figures), detail(found)
     for name, value in columns(summary.figures).items():
         setattr(summary, name, value)
-    summary.due, summary.rules = False, PROTOCOL_VERSION
+    summary.due, summary.rules = False, RULES
     summary.updated_at = timezone.now()
     summary.save()
     return summary

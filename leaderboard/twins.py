@@ -27,7 +27,8 @@ def twin(figure: dict[str, Any]) -> Twin:
         return _grid(traces[0])
     layout = figure["layout"]
     if traces[0].get("orientation") == "h":
-        return _bars(traces)
+        counted = all("customdata" in trace for trace in traces)
+        return _bars(traces) if counted else Twin([], [], [])  # a timeline brings a table of its own
     percent = {axis: "%" in layout[axis].get("tickformat", "") for axis in ("xaxis", "yaxis")}
     head = [_title(layout["xaxis"], "when")]
     columns: list[list[Any]] = []

@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
 
 from leaderboard import imports, marks, selectors
+from leaderboard.beside import beside
 from leaderboard.ranking import Policy
 from leaderboard.selectors import Kind
 from leaderboard.tables import csv_text
@@ -29,7 +30,9 @@ def _size(request: HttpRequest, target: Target) -> str:
     return asked
 
 
-def _board(request: HttpRequest, target: str, problem: str, *, whole: bool = False) -> selectors.ProblemBoard:
+def asked_board(
+    request: HttpRequest, target: str, problem: str, *, whole: bool = False
+) -> selectors.ProblemBoard:
     """The board that a request asks for; unknown names are 404, unknown options fall back."""
     row = _target(target)
     policy = "latest" if request.GET.get("policy") == "latest" else "best"
@@ -81,7 +84,7 @@ def target_index(request: HttpRequest, target: str) -> HttpResponse:
 @require_safe
 def problem_board(request: HttpRequest, target: str, problem: str) -> HttpResponse:
     """The board of one problem."""
-    board = _board(request, target, problem)
+    board = asked_board(request, target, problem)
     history = selectors.record_history(board)
     context = {
         "board": board,
@@ -91,6 +94,8 @@ def problem_board(request: HttpRequest, target: str, problem: str) -> HttpRespon
         "lines": list(zip(board.rows, marks.interval_marks(board.rows), strict=True)),
         "history": history[::-1],
         "imported": imports.imported_of(board),
+        "problem": board.problem,
+        "beside": beside(board.problem),
     }
     return render(request, "leaderboard/problem.html", context)
 
@@ -98,7 +103,7 @@ def problem_board(request: HttpRequest, target: str, problem: str) -> HttpRespon
 @require_safe
 def problem_board_csv(request: HttpRequest, target: str, problem: str) -> HttpResponse:
     """The same rows as CSV, all pages of them."""
-    board = _board(request, target, problem, whole=True)
+    board = asked_board(request, target, problem, whole=True)
     rows = [selectors.public_row(row) for row in [*board.rows, *board.provisional]]
     return csv_response(
         f"{board.target.slug}-{board.problem.slug}-{board.size}", selectors.PUBLIC_COLUMNS, rows
@@ -108,7 +113,7 @@ def problem_board_csv(request: HttpRequest, target: str, problem: str) -> HttpRe
 @require_safe
 def problem_board_json(request: HttpRequest, target: str, problem: str) -> HttpResponse:
     """The same rows as JSON, a page of them."""
-    return JsonResponse(board_document(_board(request, target, problem)))
+    return JsonResponse(board_document(asked_board(request, target, problem)))
 
 
 def board_document(board: selectors.ProblemBoard) -> dict[str, Any]:

@@ -67,19 +67,24 @@ def figures(run, scores, track):
             last[key] = row
     n = max([run["samples"]] + [1 + sample for _, sample in last])
     per_problem = {slug: [] for slug in track}
+    timed = {slug: [] for slug in track}
     for (slug, _), row in last.items():
         speed = row["speedup"] if row["ranked"] and not row["provisional"] else None
+        sure = not {"below_resolution", "noisy"} & set(
+            row["flags"]
+        )  # else at most a tie: after what was measured
         per_problem[slug].append((row["ranked"], speed or 0.0))
+        timed[slug].append((sure, speed))
     found = {"run": run["run"], "model": run["entrant"], "n": n, "track": len(track), "date": run["date"]}
     for name, faster in (("pass", 0.0), ("fast", 1.0)):
         good = [sum(ok and (not faster or s > faster) for ok, s in per_problem[slug]) for slug in track]
         for k in (1, 3, 5, 10):
             if k <= n:
-                found[f"{name}_{k}"] = sum(chance(g, n, k) for g in good) / len(track)
+                found[f"{name}_{k}"] = round(sum(chance(g, n, k) for g in good) / len(track), 12)
         found[f"{name}_band"] = band([g / n for g in good])
         found["solved" if name == "pass" else "faster"] = sum(g > 0 for g in good)
-    best = [max((s for ok, s in rows if ok and s > 0), default=None) for rows in per_problem.values()]
-    logs = [math.log(value) for value in best if value]
+    best = [max((pair for pair in rows if pair[1]), default=None) for rows in timed.values()]
+    logs = [math.log(pair[1]) for pair in best if pair]
     found["mean_solved"] = math.exp(sum(logs) / len(logs)) if logs else None
     found["mean_whole"] = math.exp(sum(logs) / len(track))
     return found

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import date
+import csv
+import io
+import re
+from datetime import UTC, date, datetime
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
-from leaderboard import columns
-from portal.submissions.models import ModelRun
+from leaderboard import charts, columns
+from leaderboard.published import published
+from leaderboard.twins import twin
+from portal.submissions.models import Entrant, ModelRun
+from tests import factories
 from tests.evaluator import build
 from tests.leaderboard.test_models import refresh, score
 
@@ -22,7 +31,7 @@ def verified_run(name: str, **fields: Any) -> ModelRun:
 
 def headings(client: Client, query: str = "") -> list[str]:
     page = client.get(f"/boards/models/?target=cpu4{query}").content.decode()
-    head = page.partition("<thead>")[2].partition("</thead>")[0]
+    head = page.partition('class="board"')[2].partition("<thead>")[2].partition("</thead>")[0]
     return [column.label for column in columns.COLUMNS if f">{column.label}" in head]
 
 
@@ -38,4 +47,253 @@ def test_columns_are_chosen_by_query_parameters(client: Client) -> None:
     page = client.get("/boards/models/?target=cpu4&col=harness").content.decode()
     assert '<form class="filters filters--wide" method="get">' in page  # no script is needed
     assert 'name="col" value="harness" checked' in page
-    assert "col=harness" in page.partition("<thead>")[2].partition("</thead>")[0]  # sorting keeps the choice
+    assert (
+        "col=harness" in page.partition('class="board"')[2].partition("<tbody>")[0]
+    )  # sorting keeps the choice
+
+
+# --- a part of the track ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_runs() -> tuple[ModelRun, ModelRun]:
+    """One that is good at level 1, one at level 2."""
+    build.problem("a", level=1, parallelism=["data"])
+    build.problem("b", level=1, parallelism=["tensor"])
+    build.problem("c", level=2, domain="attention", parallelism=["tensor", "context"])
+    first, second = verified_run("first"), verified_run("second")
+    score(first, "a", speedup=3.0)
+    score(first, "b", speedup=2.0)
+    score(second, "c", speedup=2.0)
+    score(second, "a", verdict="timeout")
+    for run in (first, second):
+        refresh(run)
+    return first, second
+
+
+@pytest.mark.parametrize(
+    ("query", "fast", "track"),
+    [
+        ("", {"first": 2 / 3, "second": 1 / 3}, 3),
+        ("&level=1", {"first": 1.0, "second": 0.0}, 2),
+        ("&level=2", {"second": 1.0, "first": 0.0}, 1),
+        ("&domain=attention", {"second": 1.0, "first": 0.0}, 1),
+        ("&parallelism=tensor", {"first": 0.5, "second": 0.5}, 2),
+        ("&problems=2-3", {"first": 0.5, "second": 0.5}, 2),
+        ("&problems=a,+c", {"first": 0.5, "second": 0.5}, 2),
+        ("&level=1&problems=c", {}, 0),
+    ],
+)
+def test_the_board_over_a_part_of_the_track(
+    client: Client, two_runs: Any, query: str, fast: dict[str, float], track: int
+) -> None:
+    rows = client.get(f"/boards/models.json?target=cpu4{query}").json()["rows"]
+    if fast:
+        assert {row["model"]: row["fast_1_at"]["1"] for row in rows} == pytest.approx(fast)
+        assert [row["model"] for row in rows] == sorted(fast, key=lambda name: (-fast[name], name))
+    assert all(row["track"] == track for row in rows)
+    page = client.get(f"/boards/models/?target=cpu4{query}")
+    assert page.status_code == 200
+    text = page.content.decode()
+    assert ("No problem of the track is of this kind" in text) is (track == 0)
+    csv = client.get(f"/boards/models.csv?target=cpu4{query}").content.decode()
+    assert len(csv.splitlines()) == 3
+
+
+def test_a_problem_that_is_not_there_is_named(client: Client, two_runs: Any) -> None:
+    text = client.get("/boards/models/?target=cpu4&problems=a,nonsense,<b>").content.decode()
+    assert "no problem “nonsense”" in text
+    assert "no problem “&lt;b&gt;”" in text
+    assert "1 of the track's problems" in text
+
+
+def test_the_whole_track_as_a_list_gives_the_kept_figures(client: Client, two_runs: Any) -> None:
+    kept = client.get("/boards/models.json?target=cpu4").json()["rows"]
+    listed = client.get("/boards/models.json?target=cpu4&problems=1-3").json()["rows"]
+    for row, other in zip(kept, listed, strict=True):
+        same = ("place", "model", "pass_at", "fast_1_at", "pass_1_band", "geometric_mean", "categories", "n")
+        assert {name: row[name] for name in same} == {name: other[name] for name in same}
+        assert row["fast_p"]["value"] == other["fast_p"]["value"]
+
+
+def test_equal_shares_share_a_place_whatever_the_samples(client: Client) -> None:
+    """One of three problems by one sample, and one of three by three samples each: the same figure."""
+    for slug in ("a", "b", "c"):
+        build.problem(slug)
+    single, triple = verified_run("single"), verified_run("triple")
+    score(single, "a", speedup=2.0)
+    for sample, slug in enumerate(("a", "b", "c")):
+        score(triple, slug, speedup=2.0, sample=sample)
+    for run in (single, triple):
+        refresh(run)
+    rows = client.get("/boards/models.json?target=cpu4").json()["rows"]
+    assert [row["place"] for row in rows] == [1, 1]
+
+
+# --- what is not sure ------------------------------------------------------------------------------
+
+
+def test_a_provisional_best_is_solved_but_not_faster_and_says_so(client: Client) -> None:
+    build.problem("a")
+    run = verified_run("m")
+    row = score(run, "a", speedup=2.0)
+    type(row).objects.filter(pk=row.pk).update(provisional=True)
+    figures = refresh(run).figures
+    assert (figures["solved"], figures["faster"], figures["provisional"]) == (1, 0, 1)
+    text = client.get("/boards/models/?target=cpu4").content.decode()
+    assert "1 provisional" in text
+    assert "count as solved, not yet as faster" in text
+    page = client.get(f"/boards/models/{run.entrant.slug}/?target=cpu4").content.decode()
+    assert "correct, provisional" in page
+    problem = client.get("/boards/cpu4/a/").content.decode()
+    assert '<span class="badge badge--info">provisional</span>' in problem
+    assert "Nobody stands here yet" not in problem
+
+
+def test_a_measured_best_stands_before_an_unsteady_one_of_the_same_entrant(client: Client) -> None:
+    build.problem("a")
+    run = verified_run("m")
+    score(run, "a", speedup=3.0, flags=["noisy"], sample=0)
+    score(run, "a", speedup=0.8, sample=1)
+    assert refresh(run).figures["geometric_mean"]["solved"] == pytest.approx(0.8)
+    (row,) = client.get("/boards/cpu4/a.json").json()["rows"]
+    assert row["speedup"] == pytest.approx(0.8)
+
+
+def test_a_community_run_stands_while_it_is_still_running(client: Client) -> None:
+    build.problem("a")
+    run = verified_run("m", verified=False)
+    score(run, "a", speedup=2.0)
+    build.submission(run=run, problem=build.problem("a"), sample=7)
+    refresh(run)
+    text = client.get("/boards/models/?target=cpu4&runs=community").content.decode()
+    assert "still running" in text
+    assert client.get("/boards/models.json?target=cpu4").json()["rows"] == []
+
+
+# --- charts that other sites may frame -------------------------------------------------------------
+
+
+def test_only_the_embed_pages_may_be_framed(client: Client, two_runs: Any) -> None:
+    first, _ = two_runs
+    slug = first.entrant.slug
+    framed = [
+        "/embed/models/?target=cpu4",
+        f"/embed/models/{slug}/fast-p/?target=cpu4",
+        f"/embed/models/{slug}/roof-u/?target=cpu4",
+        f"/embed/models/{slug}/categories/?target=cpu4",
+        "/embed/cpu4/a/record/",
+        "/embed/cpu4/a/spread/",
+    ]
+    for path in framed:
+        answer = client.get(path)
+        assert answer.status_code == 200, path
+        policy = answer["Content-Security-Policy"]
+        assert "frame-ancestors *" in policy
+        assert "script-src 'self'" in policy
+        assert "default-src 'none'" in policy
+        assert "X-Frame-Options" not in answer
+        assert "Set-Cookie" not in answer
+        text = answer.content.decode()
+        assert text.count("<figure") == text.count("<figcaption") == text.count("<table>") == 1
+        assert "<nav" not in text
+        assert "style=" not in text
+    for path in ("/boards/models/?target=cpu4", f"/boards/models/{slug}/", "/boards/cpu4/a/", "/"):
+        answer = client.get(path)
+        assert answer["X-Frame-Options"] == "DENY"
+        assert "frame-ancestors 'none'" in answer["Content-Security-Policy"]
+
+
+def test_the_numbers_of_an_embedded_chart_are_those_of_the_board(client: Client, two_runs: Any) -> None:
+    answer = client.get("/embed/models/?target=cpu4&as=csv")
+    head, *lines = csv.reader(io.StringIO(answer.content.decode()))
+    assert head == [
+        "p: speedup", "first", "first, 95 % low", "first, 95 % high", "second", "second, 95 % low",
+        "second, 95 % high",
+    ]  # fmt: skip
+    at_one = next(line for line in lines if float(line[0]) == 1.0)
+    rows = {row["model"]: row for row in client.get("/boards/models.json?target=cpu4").json()["rows"]}
+    assert float(at_one[1]) == pytest.approx(rows["first"]["fast_1_at"]["1"])
+    assert float(at_one[4]) == pytest.approx(rows["second"]["fast_1_at"]["1"])
+
+
+@pytest.mark.parametrize(
+    "path", ["/embed/models/?target=cpu4", "/embed/models/empty/fast-p/", "/embed/cpu4/a/record/"]
+)
+def test_no_chart_without_data_but_a_sentence(client: Client, path: str) -> None:
+    build.problem("a")
+    build.target()
+    Entrant.objects.create(kind="model", name="Empty", slug="empty")
+    text = client.get(path).content.decode()
+    assert "<figure" not in text
+    assert re.search(r"yet, so there is nothing|no curve to draw|on this target yet\.", text)
+    assert client.get(path + ("&" if "?" in path else "?") + "as=csv").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path", ["/embed/cpu4/a/nonsense/", "/embed/models/m/nonsense/", "/embed/nowhere/a/record/"]
+)
+def test_a_chart_that_is_not_there_is_404(client: Client, path: str) -> None:
+    build.problem("a")
+    build.target()
+    assert client.get(path).status_code == 404
+
+
+# --- the table twin --------------------------------------------------------------------------------
+
+
+def test_every_chart_of_a_model_has_its_numbers(client: Client, two_runs: Any) -> None:
+    first, _ = two_runs
+    again = build.run(first.entrant, verified=True, date=date(2026, 11, 5))
+    score(again, "a", speedup=1.5)
+    refresh(again)
+    text = client.get(f"/boards/models/{first.entrant.slug}/?target=cpu4").content.decode()
+    assert text.count("<figure") == text.count("chart-twin") == 5  # fast_p, roof_u, categories, heat, runs
+    assert "No agent climb" in text
+    assert "no correct sample named a mechanism" in text
+
+
+def test_a_twin_holds_what_its_figure_draws() -> None:
+    history = [
+        SimpleNamespace(at=datetime(2026, 1, d, tzinfo=UTC), speedup=float(d), entrant="<a&b>")
+        for d in (1, 2)
+    ]
+    table = twin(charts.record_history(history))
+    assert table.head == ["when", "who", "record"]
+    assert table.rows[1] == ["2026-01-02T00:00:00+00:00", "<a&b>", 2.0]
+    assert table.shown[1] == ["2026-01-02 00:00", "<a&b>", "2"]
+    bars = twin(charts.spread([0.5, 2.0, 2.0]))
+    assert sum(row[1] for row in bars.rows) == 3
+    heat = twin(charts.heat_map(["p"], 2, {("p", 0): ("faster", 2.0)}))
+    assert heat.rows == [["p", "correct, faster, 2.00×", "not sent"]]
+
+
+# --- published figures beside our own --------------------------------------------------------------
+
+
+def test_published_figures_stand_beside_what_was_measured_here(client: Client) -> None:
+    slug = "hyena_forward_cp"
+    factories.ProblemFactory(slug=slug, score_revision="rev1")
+    build.card_target()
+    build.target("h200x1", title="4 ranks on one H200", ranked=False)
+    for row in published()["case_studies"]:
+        assert list(Path(settings.BASE_DIR, "problems", "catalog").glob(f"[0-9]*_{row['slug']}"))
+    measured = score(verified_run("m"), slug, speedup=2.5)
+    for path in (f"/problems/{slug}/", f"/boards/cpu4/{slug}/"):
+        text = client.get(path).content.decode().partition("Published, and measured here")[2]
+        assert "3.55×" in text  # the paper, small
+        assert "0.70×" in text  # the paper, long
+        assert f'/submissions/{measured.submission_id}/"><strong>2.50×' in text
+        assert "hyena_forward_packed_cuda.py" in text
+        assert "not timed" in text
+        assert "not measured" in text  # the official target
+    build.problem("a")
+    assert "Published, and measured here" not in client.get("/boards/cpu4/a/").content.decode()
+
+
+def test_the_api_takes_the_same_part_of_the_track(client: Client, two_runs: Any) -> None:
+    path = "/api/v1/leaderboards/cpu4/models/"
+    rows = client.get(f"{path}?level=2").json()["rows"]
+    assert {row["model"]: row["fast_1_at"]["1"] for row in rows} == {"second": 1.0, "first": 0.0}
+    wrong = client.get(f"{path}?problems=nonsense")
+    assert (wrong.status_code, wrong.json()["code"]) == (400, "problems.unknown")

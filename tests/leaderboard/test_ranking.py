@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
@@ -20,6 +20,7 @@ class Row:
     entrant_id: int
     speedup: float
     order_key: float = 0.0
+    resolved: bool = True
 
 
 # --- golden tables, computed by hand -------------------------------------------------------------
@@ -324,3 +325,14 @@ def test_what_was_not_resolved_is_never_faster(speedup: float, raised: list[str]
         assert ranking.category("correct", counted) == "slower"
     else:
         assert counted == speedup
+
+
+@given(rows_strategy, st.randoms())
+def test_an_entrants_best_is_a_resolved_one_if_there_is_any(rows: list[Row], shuffler) -> None:
+    mixed = [replace(row, resolved=row.score_id % 2 == 0) for row in rows]
+    shuffler.shuffle(mixed)
+    for best in ranking.one_per_entrant(mixed):
+        own = [row for row in mixed if row.entrant_id == best.entrant_id]
+        sure = [row.speedup for row in own if row.resolved]
+        assert best.resolved == bool(sure)
+        assert best.speedup == max(sure or [row.speedup for row in own])

@@ -1,0 +1,148 @@
+"""A part of the track that a reader asked for: by level, domain, parallelism, or a list of problems."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leaderboard import ranking, summaries
+from problems.models import Problem
+
+_RANGE = re.compile(r"(\d{1,4})-(\d{1,4})")
+
+
+@dataclass(frozen=True, slots=True)
+class Subset:
+    """The problems asked for (``slugs``, in the track's order), what was asked, and what may be asked."""
+
+    level: str
+    domain: str
+    parallelism: str
+    given: str
+    slugs: tuple[str, ...]
+    unknown: tuple[str, ...]
+    levels: tuple[str, ...]
+    domains: tuple[str, ...]
+    parallelisms: tuple[str, ...]
+
+    @property
+    def asked(self) -> bool:
+        """Whether it is less than the track that was asked for."""
+        return bool(self.level or self.domain or self.parallelism or self.given)
+
+    @property
+    def chosen(self) -> tuple[str, ...] | None:
+        """The problems asked for; None for the whole track, whose figures are kept."""
+        return self.slugs if self.asked else None
+
+    @property
+    def words(self) -> str:
+        """What was asked, in words."""
+        parts = (
+            f"level {self.level}" if self.level else "",
+            self.domain,
+            f"{self.parallelism} parallel" if self.parallelism else "",
+            f"a list of {self.given}" if self.given else "",
+        )
+        return ", ".join(part for part in parts if part)
+
+
+def read(asked: Mapping[str, Any], *, options: bool = False) -> Subset:
+    """The subset of a request's parameters: ``level``, ``domain``, ``parallelism``, ``problems``.
+
+    ``problems`` lists slugs, numbers and ranges of numbers; an unknown one is named in ``unknown``. A value
+    that no problem has leaves no problem. Without any of them and without ``options`` (what may be asked)
+    the track is not looked up.
+    """
+    level, domain, parallelism, given = (
+        str(asked.get(name, "")).strip()[:400] for name in ("level", "domain", "parallelism", "problems")
+    )
+    if not (options or level or domain or parallelism or given):
+        return Subset("", "", "", "", (), (), (), (), ())
+    rows = list(
+        Problem.objects.active()
+        .of_track()
+        .order_by("number")
+        .values_list("slug", "number", "level", "domain", "parallelism")
+    )
+    wanted, unknown = _listed(given, {slug: number for slug, number, *_ in rows})
+    slugs = tuple(
+        slug
+        for slug, _, of_level, of_domain, kinds in rows
+        if (not level or str(of_level) == level)
+        and (not domain or of_domain == domain)
+        and (not parallelism or parallelism in kinds)
+        and (not given or slug in wanted)
+    )
+    return Subset(
+        level=level,
+        domain=domain,
+        parallelism=parallelism,
+        given=given,
+        slugs=slugs,
+        unknown=tuple(unknown),
+        levels=tuple(str(value) for value in sorted({row[2] for row in rows})),
+        domains=tuple(sorted({row[3] for row in rows})),
+        parallelisms=tuple(sorted({kind for row in rows for kind in row[4]})),
+    )
+
+
+def _listed(given: str, numbers: Mapping[str, int]) -> tuple[set[str], list[str]]:
+    """(slugs, words that name nothing) of a list such as ``1-10, ring_attention 40``."""
+    by_number = {str(number): slug for slug, number in numbers.items()}
+    found: set[str] = set()
+    unknown: list[str] = []
+    for word in re.split(r"[\s,;]+", given):
+        if match := _RANGE.fullmatch(word):
+            first, last = int(match[1]), int(match[2])
+            here = {slug for slug, number in numbers.items() if first <= number <= last}
+        else:
+            slug = word if word in numbers else by_number.get(word)
+            here = {slug} if slug else set()
+        found |= here
+        if word and not here:
+            unknown.append(word[:40])
+    return found, unknown
+
+
+# --- figures of a run over a subset ----------------------------------------------------------------
+
+
+def samples_of(detail: Mapping[str, Any], slugs: frozenset[str]) -> list[ranking.Sample]:
+    """The samples that a run's stored detail holds, of some problems."""
+    return [
+        ranking.Sample(slug, sample, counts, speedup, utilisation, resolved)
+        for slug, sample, _, speedup, counts, utilisation, resolved, _ in detail["samples"]
+        if slug in slugs
+    ]
+
+
+def sort_values(detail: Mapping[str, Any], slugs: Sequence[str], n: int) -> dict[str, Any]:
+    """What the model board sorts by, over a subset."""
+    samples = samples_of(detail, frozenset(slugs))
+    n = max(n, 1 + max((sample.sample for sample in samples), default=0))
+    solved = ranking.good_counts(samples, slugs, n, ranking.is_correct)
+    fast = ranking.good_counts(samples, slugs, n, ranking.faster_than(1.0))
+    size = max(len(slugs), 1)
+    return {
+        "pass_1": round(sum(solved.values()) / n / size, summaries.DIGITS),
+        "fast_1": round(sum(fast.values()) / n / size, summaries.DIGITS),
+        "solved": sum(1 for count in solved.values() if count),
+        "geometric_mean": ranking.geometric_mean_speedup(samples, slugs).whole or 0.0,
+    }
+
+
+def figures(detail: Mapping[str, Any], slugs: Sequence[str], n: int, *, bands: bool) -> dict[str, Any]:
+    """A run's figures over a subset, without what has no meaning there (mechanisms, climb)."""
+    wanted = frozenset(slugs)
+    here = [entry for entry in detail["samples"] if entry[0] in wanted]
+    ended = Counter(entry[2] for entry in here)
+    values = summaries.figures_of(samples_of(detail, wanted), ended, slugs, n, bands=bands)
+    return values | {
+        "provisional": len({entry[0] for entry in here if entry[7]}),
+        "mechanisms": {},
+        "climb": [],
+    }
