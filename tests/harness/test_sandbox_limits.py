@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from evaluator.harness.sandbox import Sandbox, SpawnFailed
+from evaluator.harness.sandbox import KillFailed, Sandbox, SandboxSpec, SpawnFailed, cgroup
 from evaluator.harness.sandbox.layout import host_layout
+from evaluator.harness.sandbox.names import job_name
 
 from .sandboxes import MIB, layouts, needs_bubblewrap, python_spec, run_inside, traces
 
@@ -140,3 +142,53 @@ def test_a_limit_the_kernel_refuses_leaves_nothing_behind() -> None:
     with pytest.raises(SpawnFailed, match="cgroup"):
         box.start()
     assert traces(box.name) == []
+
+
+class Clock:
+    """A clock that runs six seconds on at every look."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        self.now += 6.0
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+NOBODY = (1 << 22) + 1
+"""Pids from here on do not exist: above the kernel's largest."""
+
+
+def test_a_slow_end_of_many_is_waited_for_as_long_as_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = iter([*(list(range(NOBODY, NOBODY + count)) for count in range(9, 0, -1)), []])
+    monkeypatch.setattr(cgroup, "members", lambda folders: next(left))
+    monkeypatch.setattr(cgroup, "time", Clock())
+
+    cgroup.kill_members([], 10.0)
+
+    assert next(left, None) is None
+
+
+def test_an_end_that_does_not_come_is_a_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cgroup, "members", lambda folders: [NOBODY])
+    monkeypatch.setattr(cgroup, "time", Clock())
+
+    with pytest.raises(KillFailed, match=r"still there after 10 s"):
+        cgroup.kill_members([tmp_path], 10.0)
+
+
+@needs("cpu")
+def test_the_dying_get_the_processor() -> None:
+    group = cgroup.JobCgroup(job_name("test", "p1-0", "hurry"), host_layout())
+    group.create(SandboxSpec(argv=["true"]))
+    try:
+        group.kill(1.0)
+        folder = group.folder("cpu")
+        assert folder is not None
+        name, most = ("cpu.weight", 10000) if group.version("cpu") == 2 else ("cpu.shares", 262144)
+        assert int((folder / name).read_text()) == most
+    finally:
+        group.remove()

@@ -142,7 +142,7 @@ class Sandbox:
         return self.usage().oom_kills > 0
 
     def kill(self) -> UsageReport:
-        """End every process, wait for that, remove every trace. Idempotent. KillFailed after 10 s."""
+        """End every process, wait for that, remove every trace. Idempotent. KillFailed when 10 s bring none down."""
         with self._guard:
             if self._usage is None:
                 self._end_processes()
@@ -159,14 +159,14 @@ class Sandbox:
         process = self._process
         if process is None:
             return
-        deadline = time.monotonic() + KILL_LIMIT_S
         known = descendants(process.pid) if not self._group.folders() else []
         # First the outermost process, so that a job that has not yet entered its groups never enters them.
         # The namespace's first process dies with it, and the kernel ends the namespace with that.
         process.kill()
         self._group.kill(KILL_LIMIT_S)
+        deadline = time.monotonic() + KILL_LIMIT_S
         try:
-            process.wait(max(0.1, deadline - time.monotonic()))
+            process.wait(KILL_LIMIT_S)
         except subprocess.TimeoutExpired as error:
             raise KillFailed(f"{self.name}: bubblewrap did not end") from error
         # Again: it may have entered, and forked, between the two steps above.
