@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.harness.sandbox import host, host_grade
+from evaluator.harness.sandbox import host, host_grade, landlock
 from evaluator.harness.sandbox.layout import (
     Layout,
     detect,
@@ -89,11 +89,24 @@ def test_a_read_only_hierarchy_is_no_place(tmp_path: Path) -> None:
 @needs_bubblewrap
 def test_grade_follows_what_works_here() -> None:
     report = host_grade(fresh=True)
-    missing = {"freeze", "memory", "pids"} - host_layout().places.keys()
+    missing = [*({"freeze", "memory", "pids"} - host_layout().places.keys())]
+    missing += ["landlock"] if landlock.landlock_abi() < 2 else []
     assert report.grade == ("partial" if missing else "full")
     assert len(report.reasons) == len(missing)
     assert (report.fix is None) == (not missing)
     assert report.details["form"] == ("root" if os.geteuid() == 0 else "user")
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_kernel_without_landlock_is_no_full_isolation(
+    monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    monkeypatch.setattr(landlock, "landlock_abi", lambda: version)
+    report = host._report()
+    assert report.grade == "partial"
+    assert "ranks of a job could read each other's memory" in report.reasons[-1]
+    assert report.fix is not None
 
 
 def test_without_bubblewrap_there_is_no_isolation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,7 @@ def test_torch_inside_is_torch_outside() -> None:
         ("visible", ["/etc/shadow"], "readable inside"),
         ("writable", ["/"], "writable inside"),
         ("namespaces_open", True, "new namespaces"),
+        ("landlock", -1, "Landlock"),
     ],
 )
 def test_self_check_tells_each_fault(key: str, value: object, word: str) -> None:

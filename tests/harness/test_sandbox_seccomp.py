@@ -35,6 +35,7 @@ REFUSED = {
     "name_to_handle_at": 303, "setns": 308, "unshare": 272, "kexec_load": 246, "kexec_file_load": 320,
     "init_module": 175, "finit_module": 313, "delete_module": 176, "reboot": 169, "swapon": 167,
     "swapoff": 168, "quotactl": 179, "quotactl_fd": 443, "acct": 163, "iopl": 172, "ioperm": 173, "vhangup": 153,
+    "sync": 162, "syncfs": 306, "io_setup": 206,
 }  # fmt: skip
 ALLOWED = {
     "read": 0, "write": 1, "mmap": 9, "futex": 202, "execve": 59, "memfd_create": 319, "sched_setaffinity": 203,

@@ -33,22 +33,26 @@ def map_slot(descriptor: int, nbytes: int) -> memoryview:
     return memoryview((ctypes.c_ubyte * nbytes).from_address(address)).cast("B")
 
 
-def enter_own_domain() -> bool:
-    """Make this process a Landlock domain; False where the kernel has none. Nothing else is restricted."""
+def enter_own_domain() -> None:
+    """Make this process a Landlock domain; nothing else is restricted.
+
+    Does nothing where the kernel has none (the host's grade says so); OSError when it has one and refuses.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.syscall(_CREATE, None, 0, 1) < 2:
-        return False
+        return
     # A domain needs a right to handle: making device nodes, which no job can do anyway. Links and renames
     # between folders (REFER) would be refused too unless they are allowed again, everywhere.
     rights = struct.pack("Q", _MAKE_CHAR | _REFER)
     rules = libc.syscall(_CREATE, rights, len(rights), 0)
     if rules < 0:
-        return False
+        raise OSError(ctypes.get_errno(), "no Landlock ruleset could be made")
     root = os.open("/", os.O_PATH | os.O_CLOEXEC)
     try:
         allowed = struct.pack("=Qi", _REFER, root)
         added = libc.syscall(_ADD_RULE, rules, _PATH_BENEATH, allowed, 0)
-        return added == 0 and libc.syscall(_RESTRICT, rules, 0) == 0
+        if added != 0 or libc.syscall(_RESTRICT, rules, 0) != 0:
+            raise OSError(ctypes.get_errno(), "the Landlock domain could not be entered")
     finally:
         os.close(root)
         os.close(rules)

@@ -6,7 +6,7 @@ import os
 import subprocess
 from functools import lru_cache
 
-from . import seccomp
+from . import landlock, seccomp
 from .box import Sandbox
 from .command import tool
 from .errors import SandboxError
@@ -72,6 +72,9 @@ def _report() -> HostReport:
     if missing:
         reasons.append(missing)
         fix = fix or "install libseccomp (Debian: libseccomp2)"
+    if (apart := landlock.missing()) is not None:
+        reasons.append(apart)
+        fix = fix or "boot a kernel of 5.19 or newer with landlock among its security modules"
     return HostReport("partial" if reasons else "full", tuple(reasons), fix, details)
 
 

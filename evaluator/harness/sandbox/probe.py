@@ -12,6 +12,7 @@ import socket
 import sys
 
 UNSHARE_USER = 0x10000000
+LANDLOCK_CREATE_RULESET, LANDLOCK_ASK_VERSION = 444, 1
 
 
 def status_fields() -> dict[str, str]:
@@ -37,6 +38,11 @@ def torch_version(import_it: bool) -> str | None:
 def namespaces_open() -> bool:
     """Whether a new user namespace can be made from here."""
     return ctypes.CDLL(None, use_errno=True).unshare(UNSHARE_USER) == 0
+
+
+def landlock_abi() -> int:
+    """The version of Landlock that a job can use; 0 for none."""
+    return max(0, ctypes.CDLL(None).syscall(LANDLOCK_CREATE_RULESET, None, 0, LANDLOCK_ASK_VERSION))
 
 
 def writable_places() -> list[str]:
@@ -99,6 +105,7 @@ def main() -> None:
         "visible": [path for path in wanted["hidden"] if readable(path)],
         "writable": writable_places(),
         "namespaces_open": namespaces_open(),
+        "landlock": landlock_abi(),
     }
     print(json.dumps(found))  # noqa: T201 (its answer)
 

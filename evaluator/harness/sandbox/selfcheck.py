@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import names, seccomp
+from . import landlock, names, seccomp
 from .box import Sandbox
 from .mounts import CHECKOUT, USER_UID, VENV_INSIDE, python_inside
 from .probe import torch_version
@@ -89,6 +89,7 @@ def judge_facts(facts: Mapping[str, Any], uid: int | None, env: Mapping[str, str
         f"environment carried in: {sorted(extra)}": not extra,
         f"readable inside: {facts['visible']}": not facts["visible"],
         f"writable inside: {facts['writable']}": set(facts["writable"]) <= _CAPPED,
+        f"Landlock {facts['landlock']} inside": facts["landlock"] == landlock.landlock_abi(),
         "new namespaces are possible": not facts["namespaces_open"] or wanted_seccomp == "0",
     }
     return [text for text, fine in checks.items() if not fine]
