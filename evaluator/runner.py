@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from django.utils.module_loading import import_string
 
 from evaluator import selectors, services
-from evaluator.harness.errors import JudgeFault, NoSandbox, Stopped
+from evaluator.harness.errors import JudgeFault, NoSandbox, SizeTooLarge, Stopped
 from evaluator.queues import PROTOCOLS
 from evaluator.results import combine, log_text, storable
 from evaluator.services import Lease
@@ -76,8 +76,8 @@ def run_lease(*, judge: Judge, lease: Lease, watch: Watch) -> bool:
         else:
             services.stop_cancelled(token=lease.token)
         return True
-    except NoSandbox as refusal:
-        services.refuse_on_host(token=lease.token, code="host.no_sandbox", message=str(refusal))
+    except (NoSandbox, SizeTooLarge) as refusal:
+        services.refuse_on_host(token=lease.token, code=refusal.code, message=str(refusal))
         return True
     stored = services.complete(
         token=lease.token,

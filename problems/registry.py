@@ -14,6 +14,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -183,6 +184,10 @@ class Problem:
             )
         return found
 
+    def may_alias(self, path: str) -> tuple[str, ...]:
+        """Names of the arguments whose memory the output at `path` may be."""
+        return next((o.may_alias for o in self.outputs if fnmatchcase(path, o.at)), ())
+
     @property
     def output_rules(self) -> list[tuple[str, Tolerance]]:
         """(path pattern, tolerance) for the returned tree, in order of declaration."""
@@ -223,16 +228,21 @@ class Problem:
         return roofline.phase_times(self.phases, self.symbols(size, target.ranks), target.hardware)
 
     def floor(self, size: str, target: Target) -> float | None:
-        """Seconds for the bytes that any correct algorithm must move; None on a CPU, whose caches hide them.
+        """Seconds for the bytes that any correct algorithm must move; None where the figures are nominal (a CPU).
 
         Unlike the roofline this holds whatever the algorithm: a time below it was not measured right.
         """
-        if target.device == "cpu":
+        if not target.has_floor:
             return None
         symbols, hardware = self.symbols(size, target.ranks), target.hardware
         wire = roofline.evaluate(self.data["floor"].get("wire_bytes", 0), symbols) / (hardware.link_gbs * 1e9)
         memory = roofline.evaluate(self.data["floor"].get("memory_bytes", 0), symbols)
         return max(wire, memory / (hardware.memory_gbs * 1e9))
+
+    def touched_bytes(self, size: str, world_size: int) -> float:
+        """Bytes that all ranks together read and write in the largest phase: about what a job holds at least."""
+        symbols = self.symbols(size, world_size)
+        return world_size * max(roofline.evaluate(phase.memory_bytes, symbols) for phase in self.phases)
 
     @cached_property
     def bound(self) -> str:
@@ -304,6 +314,23 @@ class Target:
     def timed(self) -> bool:
         """Whether times mean anything here (four ranks on one card: no)."""
         return bool(self.data.get("timing", True))
+
+    @property
+    def has_floor(self) -> bool:
+        """Whether the speed of the links is a fact that no file can beat (nominal figures of a CPU are not)."""
+        return bool(self.data.get("floor", self.device != "cpu"))
+
+    def too_large(self, problem: Problem, size: str) -> str | None:
+        """Why a size does not fit this target, in words; None when it may."""
+        need, limit = problem.touched_bytes(size, self.ranks), self.limits["memory_bytes"]
+        if need <= limit:
+            return None
+        fitting = [name for name in problem.sizes if problem.touched_bytes(name, self.ranks) <= limit]
+        return (
+            f"size {size} of {problem.slug} does not fit {self.slug}: its {self.ranks} ranks would touch about "
+            f"{need / 2**30:.1f} GiB in one phase, and a job may hold {limit / 2**30:.1f} GiB. "
+            f"Sizes that fit: {', '.join(fitting)}."
+        )
 
     @property
     def env(self) -> dict[str, str]:

@@ -9,6 +9,7 @@ import factory
 from django.core.files.base import ContentFile
 from django.utils import timezone
 
+from evaluator.harness.version import PROTOCOL_VERSION
 from evaluator.models import Artifact, Attempt, Host
 from portal.accounts.models import User
 from portal.accounts.services import create_token
@@ -177,7 +178,7 @@ def judged(author: User | None = None, verdict: str = "correct", **fields: Any) 
         ],
         result=result(row, **parts),
         log="── rank 0 ──\nhello from the secret log\n",
-        harness_version="1",
+        harness_version=PROTOCOL_VERSION,
     )
     return row
 
@@ -217,7 +218,7 @@ def result(row: Submission, **parts: Any) -> dict[str, Any]:
     }
     return {
         "schema": 1,
-        "harness_version": "1",
+        "harness_version": PROTOCOL_VERSION,
         "problem": {"slug": row.problem.slug, "revision": "abc123", "title": row.problem.title},
         "target": row.target.slug,
         "size": "tiny",

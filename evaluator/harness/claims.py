@@ -20,6 +20,7 @@ MAX_DEPTH = 20
 MAX_DIMS = 64
 MAX_INT = 1 << 62
 MAX_WORDS = 400
+MAX_SHARED = 100
 DTYPES = {
     name: getattr(torch, name)
     for name in (
@@ -85,6 +86,23 @@ def _parse_value(body: Any) -> Any:
     if type(body) is int:
         return {"v": body} if abs(body) < MAX_INT else {"x": "number of more than 62 bits"}
     raise BadClaim("malformed value claim")
+
+
+def parse_shared(claim: Any, arguments: int) -> list[tuple[str, int]]:
+    """Which outputs (path) lie in the memory of which argument (index). Raises BadClaim."""
+    if claim is None:
+        return []
+    if not isinstance(claim, list) or len(claim) > MAX_SHARED:
+        raise BadClaim("malformed claim about shared memory")
+    found = []
+    for pair in claim:
+        sound = (
+            isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and type(pair[1]) is int
+        )
+        if not sound or not 0 <= pair[1] < arguments:
+            raise BadClaim("malformed claim about shared memory")
+        found.append((words(pair[0]), pair[1]))
+    return found
 
 
 def words(text: str, limit: int = 200) -> str:

@@ -23,6 +23,12 @@ class Stopped(JudgeError):
     """The caller's `should_stop` said so."""
 
 
+class SizeTooLarge(JudgeError, ValueError):
+    """The size does not fit the target: nobody's fault, said before ranks start or when the reference shows it."""
+
+    code = "size.too_large_for_target"
+
+
 class NoSandbox(JudgeError):
     """This host cannot isolate a job and the file is no bundled sample; `fix` says what lifts that."""
 

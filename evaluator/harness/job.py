@@ -23,7 +23,8 @@ from evaluator.harness import claims, encode
 from evaluator.harness.errors import JudgeFault
 from evaluator.harness.plainbox import PlainBox
 from evaluator.harness.reports import JobFailed, RankReport, own_frames, read_message, spans, told
-from evaluator.harness.sandbox import host_grade
+from evaluator.harness.sandbox import FreezeFailed
+from evaluator.harness.sandbox.layout import host_layout
 from evaluator.harness.sandbox.logs import CappedLog, clean_text
 from evaluator.harness.sandbox.processes import resident_peak
 from evaluator.harness.slots import Slot
@@ -52,6 +53,8 @@ class Turn:
     late: list[bool]
     unfinished: list[str | None]
     """Per rank the first inout argument that still changed after done."""
+    shared: list[list[tuple[str, int]]] = field(default_factory=list)
+    """Per rank (path of an output, index of the argument in whose memory it lies)."""
     spans: list[list[int]] = field(default_factory=list)
     built_late: bool = False
 
@@ -92,6 +95,8 @@ class Job:
         self._poll = select.poll()
         self._build_until: float | None = None
         self._resident = 0
+        self._woken = 0.0
+        """When the last message came in: reading it is not the ranks' time."""
         self._pattern = torch.randint(0, 256, (1 << (22 if outputs_bytes >> 24 else 16),), dtype=torch.uint8)
         names = enumerate(problem.arguments)
         self._kept = frozenset(i for i, a in names if a.role in ("dynamic", "static"))
@@ -176,11 +181,18 @@ class Job:
     def start(self, limit_s: float, should_stop: Callable[[], bool] | None = None) -> None:
         """Wait until every rank has imported the file; then freeze. JobFailed when one can't."""
         self._collect("ready", "import", limit_s, should_stop)
-        self.box.freeze()
+        self._freeze("import")
+
+    def _freeze(self, phase: str) -> None:
+        """Stop the job. JobFailed when it does not stop: who is to blame is for the caller to find out."""
+        try:
+            self.box.freeze()
+        except FreezeFailed as error:
+            raise self._failed("unstoppable", phase, {}, str(error)) from error
 
     def _address_space(self) -> int | None:
         """A limit per rank where the host has no memory group; cards map too much for one."""
-        if self.target.device != "cpu" or host_grade().grade == "full":
+        if self.target.device != "cpu" or "memory" in host_layout().places:
             return None
         return self.target.limits["memory_bytes"] + ADDRESS_SLACK
 
@@ -213,7 +225,9 @@ class Job:
                     deadline = min(self._build_until, time.monotonic() + 5.0)
                     continue
                 raise self._failed("deadline", phase, got)
-            for descriptor, _ in self._poll.poll(min(left, 1.0) * 1000):
+            ready = self._poll.poll(min(left, 1.0) * 1000)
+            self._woken = time.perf_counter()
+            for descriptor, _ in ready:
                 self._take(descriptor, wanted, phase, got)
             if should_stop is not None and should_stop():
                 raise InterruptedError
@@ -226,10 +240,7 @@ class Job:
             return
         rank = self._rank_of[descriptor]
         report = self.reports[rank]
-        try:
-            data = self.sockets[rank].recv(1 << 20)
-        except ConnectionResetError:
-            data = b""
+        data = _received(self.sockets[rank])
         if not data:
             self._poll.unregister(descriptor)
             report.state = "closed"
@@ -252,8 +263,7 @@ class Job:
         got[rank] = message
 
     def _take_exit(self, phase: str, got: dict[int, dict[str, Any]]) -> None:
-        data = self.template.control.recv(65536)
-        message = read_message(data) if data else {}
+        message = read_message(_received(self.template.control))
         if self._note_exit(message):
             raise self._failed("exit", phase, got)
         self._poll.unregister(self.template.control)
@@ -287,9 +297,8 @@ class Job:
             ready = self._poll.poll(left * 1000)
             for descriptor, _ in ready:
                 if descriptor == self.template.control.fileno():
-                    data = self.template.control.recv(65536)
-                    message = read_message(data) if data else {}
-                    self._note_exit(message)
+                    data = _received(self.template.control)
+                    self._note_exit(read_message(data))
                     if not data:
                         self._poll.unregister(descriptor)
                     continue
@@ -299,10 +308,7 @@ class Job:
 
     def _gather_rank(self, descriptor: int) -> None:
         report = self.reports[self._rank_of[descriptor]]
-        try:
-            data = self.sockets[report.rank].recv(1 << 20)
-        except ConnectionResetError:
-            data = b""
+        data = _received(self.sockets[report.rank])
         if not data:
             self._poll.unregister(descriptor)
             return
@@ -355,14 +361,14 @@ class Job:
         start = time.perf_counter()
         self.box.thaw()
         done = self._collect("done", phase, limit_s)
-        seconds = time.perf_counter() - start
+        seconds = self._woken - start
         parsed = [self._claim(message) for message in done]
         snapshots = [
             slot.snapshot(claims.nbytes(claim)) for slot, claim in zip(self.outputs, parsed, strict=True)
         ]
         pairs = list(zip(self.inputs, packed, strict=True))
         inout = [self._after(slot, item) for slot, item in pairs]
-        self.box.freeze()
+        self._freeze(phase)
         # On cards a rank's shim looks again after all streams are done; what it saw only speaks against its own job.
         looks = zip(self.outputs, snapshots, done, strict=True)
         late = [not slot.same(taken) or "late" in message for slot, taken, message in looks]
@@ -375,6 +381,7 @@ class Job:
             changed=[encode.changed(item, slot.buffer, self._kept) for slot, item in pairs],
             late=late,
             unfinished=[_first_difference(*both) for both in zip(inout, again, strict=True)],
+            shared=[self._shared(message) for message in done],
             spans=[spans(m.get("spans")) for m in done],
             built_late=any(m.get("built") for m in done),
         )
@@ -403,6 +410,12 @@ class Job:
         except claims.BadClaim as error:
             raise self._failed("protocol", "call", {}, str(error)) from error
 
+    def _shared(self, message: dict[str, Any]) -> list[tuple[str, int]]:
+        try:
+            return claims.parse_shared(message.get("shared"), len(self.problem.arguments))
+        except claims.BadClaim as error:
+            raise self._failed("protocol", "call", {}, str(error)) from error
+
     def _after(self, slot: Slot, item: encode.Packed) -> dict[str, Any]:
         """The inout arguments as they are in the slot now."""
         return {
@@ -419,8 +432,8 @@ class Job:
         start = time.perf_counter()
         self.box.thaw()
         self._collect("done", "call", limit_s)
-        seconds = time.perf_counter() - start
-        self.box.freeze()
+        seconds = self._woken - start
+        self._freeze("call")
         return seconds
 
     def look(self, packed: list[encode.Packed], limit_s: float, **wanted: Any) -> list[bytes]:
@@ -444,7 +457,7 @@ class Job:
                 if _size(message, slot.nbytes) != piece:
                     raise self._failed("protocol", "call", {}, "a rank does not deliver what it announced")
                 have += bytes(slot.buffer[:piece])
-        self.box.freeze()
+        self._freeze("call")
         return [bytes(have) for have in seen]
 
     def peak_bytes(self) -> int | None:
@@ -470,6 +483,14 @@ def _size(message: dict[str, Any], limit: int) -> int:
     """How many bytes a rank says there are; 0 for what can be no size."""
     claim = message.get("nbytes")
     return claim if type(claim) is int and 0 <= claim <= limit else 0
+
+
+def _received(channel: socket.socket) -> bytes:
+    """The next message; empty when the other side is gone, also when it left something unread."""
+    try:
+        return channel.recv(1 << 20)
+    except ConnectionResetError:
+        return b""
 
 
 def _first_difference(before: dict[str, Any], after: dict[str, Any]) -> str | None:

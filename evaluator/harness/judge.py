@@ -12,7 +12,7 @@ import torch
 
 from evaluator.harness.ahead import Ahead
 from evaluator.harness.builds import Builder
-from evaluator.harness.errors import JudgeFault, NoSandbox, Unfit
+from evaluator.harness.errors import JudgeFault, NoSandbox, SizeTooLarge, Unfit
 from evaluator.harness.health import look, when_quiet
 from evaluator.harness.run import ArtifactCall, Run, Stage, factories_of
 from evaluator.harness.samples import bundled_hashes
@@ -97,7 +97,7 @@ class Judge:
         seed: int | None = None,
         noise_floor: float = 0.10,
     ) -> dict[str, Any]:
-        """The result JSON (`schema: 1`). Raises JudgeFault, Stopped, NoSandbox, UnknownProblem.
+        """The result JSON (`schema: 1`). Raises JudgeFault, Stopped, NoSandbox, SizeTooLarge, UnknownProblem.
 
         `noise_floor` is the relative scatter of reference against reference on this host, as pooled
         by the portal (10 % until it knows better); `seed` replays the values of an earlier run. `on_artifact` gets
@@ -112,6 +112,8 @@ class Judge:
             raise ValueError(f"target {self.target.slug} measures no times: use protocol check or profile")
         if self.target.ranks not in chosen.world_sizes:
             raise JudgeFault(f"{chosen.slug} is not defined for {self.target.ranks} ranks")
+        if (reason := self.target.too_large(chosen, size)) is not None:
+            raise SizeTooLarge(reason)
         files = solution_files(solution)
         if self.host.grade == "none" and _sha256(files) not in bundled_hashes():
             raise NoSandbox(list(self.host.reasons), self.host.fix)

@@ -12,7 +12,7 @@ from typing import Any
 from evaluator.harness import claims, explain, verdict
 from evaluator.harness.cases import Call, Cases
 from evaluator.harness.check import check_rank, validity
-from evaluator.harness.errors import JudgeFault, Stopped
+from evaluator.harness.errors import JudgeFault, SizeTooLarge, Stopped
 from evaluator.harness.job import Job, Turn
 from evaluator.harness.reports import JobFailed
 from evaluator.harness.stats import Speedup, speedup
@@ -72,6 +72,11 @@ class Timing:
     solution_calls: list[float] = field(default_factory=list)
     handshakes: list[float] = field(default_factory=list)
     outside_minus_ranks: list[float] = field(default_factory=list)
+    """Per block of calls: the outside clock less the ranks' own first start to last end, summed over its calls."""
+    copies: list[float] = field(default_factory=list)
+    """Per call what the slowest rank's shim took to copy the outputs into its slot."""
+    block: int = 1
+    """Calls per block."""
     warmup: int = 0
     before: float | None = None
     after: float | None = None
@@ -119,7 +124,13 @@ class Session:
         try:
             turn = self.reference.call(call.packed, self.first_limit, "call")
         except JobFailed as failure:
-            raise JudgeFault(f"the reference failed: {verdict.from_failure(failure).message}") from failure
+            told = verdict.from_failure(failure)
+            if told.verdict == "out_of_memory":
+                raise SizeTooLarge(
+                    f"size {self.cases.size} of {self.problem.slug} does not fit {self.reference.target.slug}: "
+                    "the reference itself goes over the memory that a job may hold."
+                ) from failure
+            raise JudgeFault(f"the reference failed: {told.message}") from failure
         if any(turn.late) or any(turn.unfinished) or any(index is not None for index in turn.changed):
             raise JudgeFault("the reference changed an input or wrote after it was done")
         return turn
@@ -132,13 +143,23 @@ class Session:
         try:
             turn = self.submission.call(call.packed, limit, "call")
         except JobFailed as failure:
-            self.stacks = failure.stacks
-            raise Verdicted(verdict.from_failure(failure)) from failure
+            raise self.blamed(failure, self.submission) from failure
         self.built_late |= turn.built_late
         for rank, late in enumerate(turn.late):
             if late:
                 raise Verdicted(verdict.late_write(rank))
         return turn
+
+    def blamed(self, failure: JobFailed, submission: Job) -> Verdicted:
+        """The submission's verdict for its failed job. JudgeFault when the host can't stop any job at all."""
+        self.stacks = failure.stacks
+        if failure.kind == "unstoppable":
+            submission.close()
+            try:
+                self.reference.handshake()
+            except JobFailed as ours:
+                raise JudgeFault(f"no job can be stopped on this host: {ours}") from failure
+        return Verdicted(verdict.from_failure(failure))
 
     def stop_if_asked(self) -> None:
         if self._should_stop is not None and self._should_stop():
@@ -162,16 +183,21 @@ class Session:
             found_verdict = verdict.from_mismatch(first, where)
             _hint(found_verdict, self.problem, call, got)
             raise Verdicted(found_verdict)
-        self._check_arguments(mine)
+        self._check_arguments(mine, theirs)
 
-    def _check_arguments(self, mine: Turn) -> None:
-        """Read-only arguments are as they were, and nothing was still at work on the others."""
+    def _check_arguments(self, mine: Turn, theirs: Turn) -> None:
+        """Read-only arguments are as they were, nothing was still at work on the others, outputs are apart."""
         for rank, index in enumerate(mine.changed):
             if index is not None:
                 raise Verdicted(verdict.input_changed(self.problem.arguments[index].name, rank))
         for rank, name in enumerate(mine.unfinished):
             if name is not None:
                 raise Verdicted(verdict.unfinished(name, rank))
+        for rank, (shared, allowed) in enumerate(zip(mine.shared, theirs.shared, strict=True)):
+            for path, index in shared:
+                name = self.problem.arguments[index].name
+                if name not in self.problem.may_alias(path) and (path, index) not in allowed:
+                    raise Verdicted(verdict.shared(path, name, rank))
 
     def run_trials(self) -> None:
         """Five calls against golden; the reference must pass them too."""
@@ -236,9 +262,12 @@ class Session:
         timing.pairs.append((sum(references) / size, sum(solutions) / size))
         timing.reference_calls += [turn.seconds for turn in turns[True]]
         timing.solution_calls += [turn.seconds for turn in turns[False]]
-        timing.outside_minus_ranks += [
-            gap for turn in turns[True] + turns[False] if (gap := _outside_gap(turn)) is not None
-        ]
+        timing.block = size
+        for side in turns.values():
+            gaps = [gap for turn in side if (gap := _outside_gap(turn)) is not None]
+            if len(gaps) == size:
+                timing.outside_minus_ranks.append(sum(gaps))
+            timing.copies += [max(s[2] - s[1] for s in turn.spans) / 1e9 for turn in side if all(turn.spans)]
 
     def _net(self, turn: Turn) -> float:
         """Raw seconds less the handshake, but never less than half of the raw time."""

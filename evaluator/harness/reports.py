@@ -22,7 +22,7 @@ class RankReport:
 
 
 class JobFailed(Exception):
-    """The job can't go on. `kind`: error, exit, deadline, protocol, gone."""
+    """The job can't go on. `kind`: error, exit, deadline, protocol, gone, unstoppable."""
 
     def __init__(self, kind: str, phase: str, ranks: list[RankReport], note: str = "") -> None:
         super().__init__(f"{kind} in {phase}: {note}")

@@ -42,6 +42,7 @@ class Facts:
     files: dict[str, bytes]
     rounds: int
     steady: bool
+    below_floor: bool
     noise_floor: float
     upstream: dict[str, Any] | None
     look: Look
@@ -91,7 +92,8 @@ def _timing(facts: Facts) -> dict[str, Any] | None:
         "pairs": len(timing.pairs),
         "warmup": timing.warmup,
         "handshake_ms": 1e3 * timing.handshake,
-        "outside_minus_ranks_ms": 1e3 * median(gaps) if gaps else None,
+        "outside_minus_ranks_ms": 1e3 * median(gaps) / timing.block if gaps else None,
+        "copies_ms": 1e3 * median(timing.copies) if timing.copies else None,
         "before_ms": None if timing.before is None else 1e3 * timing.before,
         "after_ms": None if timing.after is None else 1e3 * timing.after,
         "noise_floor": facts.noise_floor,
@@ -134,6 +136,8 @@ def _flags(facts: Facts) -> list[str]:
         flags.append("built_late")
     if not facts.steady:
         flags.append("noisy")
+    if facts.below_floor:
+        flags.append("below_floor")
     if facts.protocol != "paper":
         flags.append("unranked_protocol")
     if not facts.target.timed:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from statistics import median
 from typing import Any, Protocol
 
 from evaluator.harness import ahead, looking, protocol, result, upstream, verdict
@@ -24,6 +26,7 @@ STEADY = 0.10
 PROFILE_SLOT = 1 << 20
 PROFILE_CALLS = 6
 """What a profile asks of the ranks in one message: warm-up, traced calls and the logged one."""
+IMPOSSIBLE = 2
 
 
 class Bench(Protocol):
@@ -79,11 +82,11 @@ class Run:
         self._memory: dict[str, int | None] = {}
         self._sizes = (0, 0)
         self._sent: dict[str, bytes] = {}
+        self._floor = problem.floor(size, bench.target) or 0.0
         self._seed = seed
         self._on_stage, self._should_stop = on_stage, should_stop
         self._on_artifact = on_artifact
         self._stage: tuple[str, float] | None = None
-        self._stacks: dict[int, str] = {}
         self._new_cases()
 
     def _new_cases(self) -> None:
@@ -113,20 +116,32 @@ class Run:
         return self._report(found)
 
     def _rounds(self) -> None:
-        """Measure; again on a fresh start, at most twice, when the host was not steady meanwhile."""
+        """Measure; again on a fresh start, at most twice, when the host was not steady or the time is impossible."""
         extra = factories_of(self.problem)
         libraries = self._build(extra)
+        below = 0
         for number in range(ROUNDS):
             self.rounds = number + 1
             if number:
                 self._seed = None
                 self._new_cases()
             self._round(extra, libraries)
-            if self.steady:
+            below = below + 1 if self.below_floor() else 0
+            if below == IMPOSSIBLE:
+                raise protocol.Verdicted(verdict.impossible(self._solution_seconds(), self._floor))
+            if self.steady and not below:
                 return
             if number + 1 < ROUNDS:
                 self._close_jobs()
                 self.bench.refill()
+
+    def _solution_seconds(self) -> float:
+        pairs = self.session.timing.pairs if self.session else []
+        return median(pair[1] for pair in pairs) if pairs else math.inf
+
+    def below_floor(self) -> bool:
+        """Whether the last measurement is faster than the bytes that must be exchanged can travel."""
+        return self._solution_seconds() < self._floor
 
     def _build(self, extra: dict[str, bytes]) -> dict[str, bytes]:
         """Compile what the file builds at import, before anything runs: name → library bytes."""
@@ -175,8 +190,8 @@ class Run:
         try:
             submission.start(limit, self._should_stop)
         except JobFailed as failure:
-            self._stacks = failure.stacks
-            raise protocol.Verdicted(verdict.from_failure(failure)) from failure
+            self.session = session
+            raise session.blamed(failure, submission) from failure
         session.submission = submission
         self.session = session
         self._measure(session)
@@ -250,7 +265,7 @@ class Run:
             grade=self.bench.grade,
             verdict=found,
             session=self.session,
-            stacks=self.session.stacks if self.session and self.session.stacks else self._stacks,
+            stacks=self.session.stacks if self.session else {},
             log=text,
             memory=memory,
             built=self.built,
@@ -259,6 +274,7 @@ class Run:
             files=self.files,
             rounds=self.rounds,
             steady=self.steady,
+            below_floor=self.below_floor(),
             noise_floor=self.noise_floor,
             upstream=self.upstream,
             look=self.look,

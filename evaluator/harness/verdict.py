@@ -73,6 +73,26 @@ def input_changed(name: str, rank: int) -> Verdict:
     )
 
 
+def shared(path: str, argument: str, rank: int) -> Verdict:
+    output = f"output {path}" if path else "the output"
+    return Verdict(
+        "contract_error",
+        "contract_error.shared_memory",
+        f"Rank {rank}: {output} lies in the memory of the argument {argument!r}. Return a tensor of its own "
+        f"(`{argument}.clone()` where the values are the same), so that the caller may use both.",
+        rank,
+    )
+
+
+def impossible(seconds: float, floor: float) -> Verdict:
+    return Verdict(
+        "rejected",
+        "rejected.impossible",
+        f"Two measurements on fresh starts gave {1e3 * seconds:.4g} ms a call, less than the "
+        f"{1e3 * floor:.4g} ms in which the bytes that every correct call must exchange can cross the links.",
+    )
+
+
 def late_write(rank: int) -> Verdict:
     return Verdict(
         "rejected",
@@ -121,6 +141,14 @@ def from_failure(failure: JobFailed) -> Verdict:
             "out_of_memory",
             "out_of_memory.limit",
             "The job exceeded its memory limit and was ended. Hold less memory at once on each rank.",
+        )
+    if failure.kind == "unstoppable":
+        return Verdict(
+            "runtime_error",
+            "runtime_error.unstoppable",
+            "The job's processes could not be stopped after the call: something in it kept running or slept "
+            "where the kernel can't reach it. Finish all work, children and threads included, before "
+            "`solution` returns.",
         )
     if failure.kind == "protocol":
         return Verdict(

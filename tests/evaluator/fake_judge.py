@@ -6,6 +6,7 @@ First comment line of the solution:
     # fake: fault               raise JudgeFault
     # fake: nosandbox           raise NoSandbox
     # fake: unfit               raise Unfit, and be unfit from then on
+    # fake: toolarge            raise SizeTooLarge
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from evaluator.harness.errors import JudgeFault, NoSandbox, Stopped, Unfit
+from evaluator.harness.errors import JudgeFault, NoSandbox, SizeTooLarge, Stopped, Unfit
 from tests.evaluator.build import result
 
 TIMELINE = (
@@ -58,6 +59,8 @@ class FakeJudge:
             raise Unfit(self.reasons)
         if words[0] == "nosandbox":
             raise NoSandbox(["no bubblewrap"], "apt-get install bubblewrap")
+        if words[0] == "toolarge":
+            raise SizeTooLarge("size large does not fit")
         if words[0] == "hold":
             self._hold(Path(words[1]), should_stop or (lambda: False))
             words = ["correct"]

@@ -94,6 +94,17 @@ def test_cancelled_and_shut_down_differ() -> None:
 
 
 @pytest.mark.django_db
+def test_a_size_that_does_not_fit_is_refused_and_not_tried_again() -> None:
+    assert run("# fake: toolarge\n")
+    row = Submission.objects.get()
+    assert (row.state, row.code, row.message) == (
+        "done",
+        "size.too_large_for_target",
+        "size large does not fit",
+    )
+
+
+@pytest.mark.django_db
 def test_no_sandbox_names_the_way_out() -> None:
     assert run("# fake: nosandbox\n")
     row = Submission.objects.get()

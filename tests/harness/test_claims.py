@@ -27,6 +27,19 @@ def test_what_the_shim_never_writes_is_refused(claim: Any) -> None:
         claims.parse(claim)
 
 
+def test_which_outputs_lie_in_which_argument() -> None:
+    assert claims.parse_shared(None, 2) == []
+    assert claims.parse_shared([["0.a", 1], ["", 0]], 2) == [("0.a", 1), ("", 0)]
+
+
+@pytest.mark.parametrize(
+    "claim", [{}, "x", [1], [["a"]], [["a", 2]], [["a", -1]], [["a", True]], [[1, 1]], [["a", 0]] * 101]
+)
+def test_a_claim_about_shared_memory_is_refused_when_it_is_none(claim: Any) -> None:
+    with pytest.raises(claims.BadClaim):
+        claims.parse_shared(claim, 2)
+
+
 @pytest.mark.parametrize(
     "claim",
     [

@@ -326,16 +326,16 @@ def test_authors_have_stale_scores_measured_again_and_no_others() -> None:
 
 def test_a_new_protocol_version_makes_scores_stale_everywhere(client: Client, monkeypatch: Any) -> None:
     row = sent(0.9, run=build.run(build.entrant("Zebra")))
-    monkeypatch.setattr(querysets, "PROTOCOL_VERSION", "2")
-    monkeypatch.setattr("portal.pages.standing_page.PROTOCOL_VERSION", "2")
+    monkeypatch.setattr(querysets, "PROTOCOL_VERSION", "next")
+    monkeypatch.setattr("portal.pages.standing_page.PROTOCOL_VERSION", "next")
     for module in ("cells", "summaries"):  # what is kept under the old version is due
-        monkeypatch.setattr(f"leaderboard.{module}.RULES", "2.2")
+        monkeypatch.setattr(f"leaderboard.{module}.RULES", "next")
     assert speeds() == ([], [])
     page = client.get("/boards/cpu4/allreduce/").content.decode()
     assert "Zebra" not in page
     assert "1 score of an older revision" in page
     assert "Stale:" in client.get(f"/submissions/{row.pk}/").content.decode()
-    assert "protocol version 2" in client.get(f"/api/v1/submissions/{row.pk}/").json()["standing"]["stale"]
+    assert "protocol version next" in client.get(f"/api/v1/submissions/{row.pk}/").json()["standing"]["stale"]
     client.force_login(row.author)
     assert "Have it scored again" in client.get(f"/submissions/{row.pk}/").content.decode()
     assert ">stale<" in client.get("/submissions/").content.decode()

@@ -62,6 +62,11 @@ def tensor_at(
     return flat.as_strided(shape, strides)
 
 
+def storage_of(tensor: torch.Tensor) -> int:
+    """Where the memory begins that a strided tensor is a view of."""
+    return tensor.untyped_storage().data_ptr()
+
+
 class Decoder:
     """Decodes recipes over one slot buffer, with the groups made at start."""
 
@@ -76,6 +81,17 @@ class Decoder:
         self.groups = groups
         self.factories = factories
         self.place = place
+        self.argument = 0
+        self.origins: dict[int, int] = {}
+        """Address of a decoded tensor's storage -> the argument that it belongs to."""
+
+    def arguments(self, recipe: list[dict[str, Any]]) -> list[Any]:
+        """All arguments of one call."""
+        self.origins.clear()
+        found = []
+        for self.argument, node in enumerate(recipe):
+            found.append(self.decode(node))
+        return found
 
     def decode(self, node: dict[str, Any]) -> Any:
         """One argument tree; containers and made objects are new at every call."""
@@ -85,6 +101,8 @@ class Decoder:
             tensor = tensor_at(self.buffer, dtype, shape, strides, offset)
             if self.place is not None:
                 tensor = self.place(tensor)
+            if tensor.numel():
+                self.origins[storage_of(tensor)] = self.argument
             return tensor.requires_grad_(True) if grad else tensor
         if form == "v":
             return body

@@ -24,11 +24,13 @@ import cores
 import gloo_compat
 import torch
 import torch.distributed as dist
-from recipe import Decoder
+from recipe import Decoder, storage_of
 
 ALIGN = 64
 MAX_TEXT = 16000
 MAX_PARTS = 2000
+MAX_SHARED, MAX_PATH = 100, 100
+MAX_BITS = 62
 # Looked up before the file is imported: a returned tensor may carry methods of its own under these names.
 _detach, _to_dense = torch.Tensor.detach, torch.Tensor.to_dense
 
@@ -123,11 +125,11 @@ class Rank:
         if message["recipe"] is not None:
             self.recipe = message["recipe"]
         self.copies.clear()
-        args = [self.decoder.decode(node) for node in self.recipe]
+        args = self.decoder.arguments(self.recipe)
         began = time.monotonic_ns()
         result = self.solution(*args)
         middle = time.monotonic_ns()
-        writer = Writer(self.outputs)
+        writer = Writer(self.outputs, self.decoder.origins)
         claim = writer.node(result)
         if self.device.type == "cuda":
             # Whatever still runs on other streams ends here; what it then changed was not in the answer.
@@ -141,6 +143,8 @@ class Rank:
         done = {"t": "done", "seq": message["seq"], "claim": claim, "spans": spans}
         if late:
             done["late"] = True
+        if writer.shared:
+            done["shared"] = writer.shared[:MAX_SHARED]
         if self.late_builds:
             done["built"] = self.late_builds
         self.send(done)
@@ -223,8 +227,9 @@ class Rank:
 class Writer:
     """Copies a returned tree into the output slot and states what it was."""
 
-    def __init__(self, buffer: memoryview) -> None:
-        self.buffer = buffer
+    def __init__(self, buffer: memoryview, origins: dict[int, int]) -> None:
+        self.buffer, self.origins = buffer, origins
+        self.shared: list[tuple[str, int]] = []
         self.flat = torch.frombuffer(buffer, dtype=torch.uint8)
         self.used = 0
         self.parts = 0
@@ -234,13 +239,15 @@ class Writer:
         """Whether a tensor on a card no longer holds the bytes that were copied out."""
         return any(not torch.equal(place, _bytes(card).cpu()) for place, card in self.written)
 
-    def tensor(self, tensor: torch.Tensor) -> dict[str, Any]:
+    def tensor(self, tensor: torch.Tensor, path: str) -> dict[str, Any]:
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
             return {"x": type(tensor).__name__}
         with torch.no_grad():
             plain = _detach(tensor)
             if plain.layout != torch.strided:
                 plain = _to_dense(plain)
+            elif plain.numel() and plain.device.type != "meta" and storage_of(plain) in self.origins:
+                self.shared.append((path[:MAX_PATH], self.origins[storage_of(plain)]))
             plain = plain.resolve_conj().resolve_neg()
             size = plain.numel() * plain.element_size()
             start = self.used
@@ -255,23 +262,31 @@ class Writer:
                     self.written.append((flat, plain))
             return claim
 
-    def node(self, leaf: Any) -> dict[str, Any]:
+    def node(self, leaf: Any, path: str = "") -> dict[str, Any]:
         self.parts += 1
         if self.parts > MAX_PARTS:
             return {"x": f"tree of more than {MAX_PARTS} parts"}
         if isinstance(leaf, torch.Tensor):
-            return self.tensor(leaf)
+            return self.tensor(leaf, path)
         if isinstance(leaf, torch.Size):
             return {"v": list(leaf)}
+        if isinstance(leaf, str) and len(leaf) > MAX_TEXT:
+            return {"x": f"string of {len(leaf)} characters"}
+        if isinstance(leaf, int) and leaf.bit_length() > MAX_BITS:
+            return {"x": f"number of more than {MAX_BITS} bits"}
         if leaf is None or isinstance(leaf, (bool, int, float, str)):
             return {"v": leaf}
         if isinstance(leaf, (list, tuple, dict)) and len(leaf) > MAX_PARTS:
             return {"x": f"{type(leaf).__name__} of more than {MAX_PARTS} parts"}
         if isinstance(leaf, (list, tuple)):
-            return {"l": [self.node(item) for item in leaf]}
+            return {"l": [self.node(item, _below(path, index)) for index, item in enumerate(leaf)]}
         if isinstance(leaf, dict):
-            return {"d": {str(key): self.node(leaf[key]) for key in sorted(leaf, key=str)}}
+            return {"d": {str(key): self.node(leaf[key], _below(path, key)) for key in sorted(leaf, key=str)}}
         return {"x": type(leaf).__name__}
+
+
+def _below(path: str, key: Any) -> str:
+    return f"{path}.{key}" if path else str(key)
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
