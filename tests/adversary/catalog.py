@@ -11,7 +11,6 @@ VERDICTS = {
     "correct", "incorrect", "contract_error", "build_error", "runtime_error", "timeout", "out_of_memory",
     "rejected", "upload_refused",
 }  # fmt: skip
-PORTAL_CLAUSES = {"unescaped_markup", "hidden_controls_in_page", "csv_formula", "portal_5xx"}
 
 
 @dataclass(frozen=True)
@@ -29,6 +28,8 @@ class Entry:
     kind: str = "solution"
     protocol: str = "quick"
     fast: bool = False
+    name: str = "own"
+    """The name under which the file is handed in at the portal."""
 
     @property
     def path(self) -> Path:

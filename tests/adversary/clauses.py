@@ -45,6 +45,7 @@ class Evidence:
     honest_speedup: Callable[[], float]
     speedup_again: Callable[[], float]
     neighbour: Callable[[], str | None]
+    pages: Callable[[], dict[str, list[str]]]
 
 
 def start_time(pid: int) -> str | None:
@@ -167,6 +168,10 @@ def _controls(evidence: Evidence) -> str | None:
     return f"control bytes in {bad[:60]!r}" if bad is not None else None
 
 
+def _page(clause: str) -> Callable[[Evidence], str | None]:
+    return lambda evidence: "; ".join(evidence.pages()[clause][:3]) or None
+
+
 CLAUSES: dict[str, Callable[[Evidence], str | None]] = {
     "correct": _correct,
     "rejected": _rejected,
@@ -183,6 +188,10 @@ CLAUSES: dict[str, Callable[[Evidence], str | None]] = {
     "log_over_cap": _log_cap,
     "raw_control_bytes": _controls,
     "odd_json": _strict_json,
+    "unescaped_markup": _page("unescaped_markup"),
+    "hidden_controls_in_page": _page("hidden_controls_in_page"),
+    "csv_formula": _page("csv_formula"),
+    "portal_5xx": _page("portal_5xx"),
 }
 ALWAYS = ("marker_leaked", "network_reached", "process_survives", "parent_reachable", "log_over_cap",
           "raw_control_bytes", "odd_json")  # fmt: skip

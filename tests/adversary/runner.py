@@ -11,6 +11,7 @@ import tempfile
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,8 +20,9 @@ from evaluator.harness import run as harness_run
 from evaluator.harness.job import Job
 from evaluator.harness.judge import Judge
 from problems.registry import load_problem
-from tests.adversary.catalog import FOLDER, PORTAL_CLAUSES, Entry
+from tests.adversary.catalog import FOLDER, Entry
 from tests.adversary.clauses import ALWAYS, CHECKOUT, CLAUSES, Evidence, Seen, start_time
+from tests.adversary.pages import Portal
 
 SINK_PORT = 31999
 NEIGHBOUR = FOLDER / "honest" / "k01_allreduce_plain.py"
@@ -97,6 +99,7 @@ class Arena:
             self._watch()
             self._honest: dict[str, float] = {}
             self._usual_s: float | None = None
+            self._portal: Portal | None = None
             self._stack = stack.pop_all()
         return self
 
@@ -153,14 +156,21 @@ class Arena:
             honest_speedup=lambda: self.honest_speedup(entry.problem),
             speedup_again=lambda: self._low(self._score(entry)),
             neighbour=self.neighbour,
+            pages=cache(lambda: self._pages(entry, found)),
         )
         for clause in dict.fromkeys((*entry.must_not, *ALWAYS)):
-            if clause in PORTAL_CLAUSES:
-                continue
             broken = CLAUSES[clause](evidence)
             if broken:
                 outcome.broken.append(f"{clause}: {broken}")
         return outcome
+
+    def _pages(self, entry: Entry, found: dict[str, Any]) -> dict[str, list[str]]:
+        """What the portal shows of it. The installation is made when the first entry asks for it."""
+        if self._portal is None:
+            folder = self.folder / "portal"
+            folder.mkdir()
+            self._portal = self._stack.enter_context(Portal(folder))
+        return self._portal.look(self._file(entry), entry.problem, found, entry.name)
 
     def _score(self, entry: Entry) -> dict[str, Any]:
         path = self._file(entry)

@@ -1,0 +1,84 @@
+"""Scores hostile files in namespaces of its own and tells what the machine looked like before and after.
+
+Started by `test_leaves_nothing.py` as `unshare --mount --pid --ipc --fork --mount-proc python -m
+tests.harness.tidy FILE…`, so that everything that can be seen here is ours and equality can be demanded.
+Prints JSON: {"before", "after", "verdicts"}.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from evaluator.harness.judge import Judge
+from evaluator.harness.sandbox import default_host_id
+from evaluator.harness.sandbox.cgroup import job_groups
+from evaluator.harness.sandbox.names import parse, run_root
+from tests.adversary.catalog import FOLDER
+
+OWN_PLACES = ("/tmp", "/dev/shm")
+HONEST = FOLDER / "honest" / "k01_allreduce_plain.py"
+
+
+def files(folder: str | Path) -> list[str]:
+    """Every file and folder below."""
+    found = [f"{top}/{name}" for top, below, names in os.walk(folder) for name in below + names]
+    return sorted(found)
+
+
+def processes() -> list[str]:
+    """Command lines of all that live in this pid namespace, zombies too."""
+    found = []
+    for entry in (name for name in os.listdir("/proc") if name.isdigit()):
+        try:
+            status = Path("/proc", entry, "stat").read_text()
+            found.append(Path("/proc", entry, "cmdline").read_text().replace("\0", " ") or status.split()[1])
+        except OSError:
+            continue
+    return sorted(found)
+
+
+def machine() -> dict[str, Any]:
+    """What a job could leave behind."""
+    gc.collect()
+    mounts = Path("/proc/self/mountinfo").read_text()
+    groups = [name for name in job_groups(mounts) if (parse(name) or ("",))[0] == default_host_id()]
+    opened = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+    return {
+        "processes": processes(),
+        "shared memory": files("/dev/shm"),
+        "temporary files": files("/tmp"),
+        "run folder": files(run_root()),
+        "sysv ipc": [Path("/proc/sysvipc", kind).read_text() for kind in ("shm", "msg", "sem")],
+        "mounts": mounts,
+        "cgroups": groups,
+        "descriptors": sorted(os.readlink(path).split(":")[0] for path in opened if os.path.islink(path)),
+        "threads": len(os.listdir("/proc/self/task")),
+    }
+
+
+def scored(paths: list[Path]) -> list[str]:
+    with Judge("cpu4") as judge:
+        return [
+            judge.score(problem="allreduce", solution=path, protocol="check")["verdict"] for path in paths
+        ]
+
+
+def main() -> int:
+    for place in OWN_PLACES:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", place], check=True)
+    os.environ.update(PKB_RUN_DIR="/tmp/run", HOME="/tmp/home")
+    scored([HONEST])  # what is loaded and opened once is there from now on
+    before = machine()
+    verdicts = scored([Path(name) for name in sys.argv[1:]])
+    print(json.dumps({"before": before, "after": machine(), "verdicts": verdicts}))  # noqa: T201 (its answer)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
