@@ -11,7 +11,7 @@ if os.environ["RANK"] == "0":
     places = ["/opt/pkb/rank", "/job", "/opt/pkb", "/opt/pkb/venv/bin", os.path.dirname(torch.__file__), os.path.dirname(os.__file__),
               "/usr/bin", "/usr/lib", "/etc", "/dev", "/", "/sys/devices/system/cpu"]
     for place in places:
-        for path in [place, *glob.glob(place + "/*")[:400]]:
+        for path in [place, *glob.glob(place.rstrip("/") + "/*")[:400]]:
             if path.startswith(_mine) or os.path.islink(path):
                 continue
             try:
