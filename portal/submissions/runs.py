@@ -2,6 +2,7 @@
 
 from datetime import date
 from typing import Any
+from unicodedata import category
 
 from django.db import IntegrityError, transaction
 from django.utils.text import slugify
@@ -11,6 +12,8 @@ from portal.core.errors import InvalidInput, NotAllowed
 from portal.submissions.models import AuditEvent, Entrant, ModelRun
 
 MAX_RUNS_PER_USER = 200
+UNSEEN = ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
+"""Unicode categories of characters that have no look of their own."""
 
 
 @transaction.atomic
@@ -52,6 +55,14 @@ def create_run(
     for field, value in (("entrant_name", entrant_name), ("run_name", run_name)):
         if not slugify(value):
             raise InvalidInput("run.name_missing", "Give a name with letters or digits.", field=field)
+    for field, value in (("entrant_name", entrant_name), ("run_name", run_name), ("vendor", vendor)):
+        # Such names look like another's, or turn the line they stand in around.
+        if unseen := next((letter for letter in value if category(letter) in UNSEEN), None):
+            raise InvalidInput(
+                "run.name_unseen",
+                f"The name holds the character U+{ord(unseen):04X}, which nobody can see. Leave it out.",
+                field=field,
+            )
     if ModelRun.objects.filter(entrant__owner=by).count() >= MAX_RUNS_PER_USER:
         raise InvalidInput("run.too_many", f"You have {MAX_RUNS_PER_USER} runs.", field="run_name")
     entrant = Entrant.objects.filter(owner=by, name=entrant_name.strip(), kind=kind).first()

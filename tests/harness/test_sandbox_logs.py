@@ -36,6 +36,7 @@ from .sandboxes import needs_bubblewrap, python_spec
         (b"a\rb\r\nc", "a\nb\nc"),
         (b"nul\0bell\x07back\x08del\x7f", "nulbellbackdel"),
         ("user\u202etxt.exe\u2066".encode(), "usertxt.exe"),
+        ("in\u200bvis\u200dib\ufeffle \u2060letters\u00ad".encode(), "invisible letters"),
         (b"\x1b", ""),
         (b"\x1b[", ""),
         (b"<script>", "<script>"),

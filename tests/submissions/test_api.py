@@ -311,3 +311,11 @@ def test_a_body_that_says_it_is_huge_is_refused_unread(api: Client, settings: An
     settings.REQUEST_MAX_BYTES = 1000
     response = api(factories.UserFactory()).post(URL, form(file=upload("#" * 2000)))
     demand_problem(response, 413, "request.too_large")
+
+
+@pytest.mark.parametrize("field", ["entrant_name", "run_name", "vendor"])
+@pytest.mark.parametrize("letter", ["\u202e", "\u200b", "\u2066", "\ufeff", "\u00ad", "\ue000"])
+def test_names_hold_nothing_that_nobody_can_see(api: Client, field: str, letter: str) -> None:
+    client = api(factories.UserFactory())
+    body = {"entrant_name": "model", "run_name": "one", "harness": "single-shot", field: f"mo{letter}del"}
+    demand_problem(client.post("/api/v1/runs/", body, format="json"), 422, "run.name_unseen", field)
