@@ -337,7 +337,8 @@ class Job:
                 found[rank] += chunk
                 if not chunk or len(found[rank]) > STACK_BYTES:
                     del pipes[descriptor]  # ended, or a flood that is no stack
-        return {rank: own_frames(clean_text(raw[:16000])) for rank, raw in found.items() if raw}
+        texts = {rank: own_frames(clean_text(raw[:16000])) for rank, raw in found.items()}
+        return {rank: text for rank, text in texts.items() if 'File "' in text}  # others are with the shim
 
     def _building(self) -> bool:
         """Whether a program of the host's compiler runs inside; a mere name or a copy does not count."""
@@ -471,12 +472,14 @@ class Job:
     def close(self) -> None:
         """Kill everything and keep only the log. Idempotent."""
         self.peak_bytes()
-        for ours in self.sockets:
-            ours.close()
-        while self._stack_pipes:
-            os.close(self._stack_pipes.popitem()[0])
-        self.template.close()
-        self.log.close()
+        try:
+            self.template.close()  # first: a closed socket would be the last line in an author's log
+        finally:
+            for ours in self.sockets:
+                ours.close()
+            while self._stack_pipes:
+                os.close(self._stack_pipes.popitem()[0])
+            self.log.close()
 
 
 def _size(message: dict[str, Any], limit: int) -> int:

@@ -159,7 +159,10 @@ class Session:
                 self.reference.handshake()
             except JobFailed as ours:
                 raise JudgeFault(f"no job can be stopped on this host: {ours}") from failure
-        return Verdicted(verdict.from_failure(failure))
+        found = verdict.from_failure(failure)
+        if found.code == "contract_error.signature":
+            found.message += f". The problem is called as `{' '.join(self.problem.signature.split())}`."
+        return Verdicted(found)
 
     def stop_if_asked(self) -> None:
         if self._should_stop is not None and self._should_stop():

@@ -185,6 +185,7 @@ def _from_error(reported: list[RankReport], failure: JobFailed) -> Verdict:
         text = f"The extension did not build: {hint}" if hint else text
         return Verdict("build_error", "build_error.compiler", text, report.rank, line)
     if kind == "MemoryError" or _MEMORY.search(message):
+        text = _asked_for(message, report.rank, at) or text
         return Verdict("out_of_memory", "out_of_memory.allocation", text, report.rank, line)
     if kind == "AttributeError" and "no callable named" in message:
         return Verdict("contract_error", "contract_error.no_solution", text, report.rank)
@@ -192,9 +193,18 @@ def _from_error(reported: list[RankReport], failure: JobFailed) -> Verdict:
         sentence = f"`solution` can't take the problem's arguments: {first}"
         return Verdict("contract_error", "contract_error.signature", sentence, report.rank)
     if _NO_CUDA.search(message):
+        text += ". Put tensors where the arguments are (`tensor.device`), or choose a target with cards."
         return Verdict("runtime_error", "runtime_error.needs_cuda", text, report.rank, line)
     code = "runtime_error.import" if failure.phase == "import" else "runtime_error.exception"
-    return Verdict("runtime_error", code, text + ".", report.rank, line)
+    return Verdict("runtime_error", code, text.rstrip(".!") + ".", report.rank, line)
+
+
+def _asked_for(message: str, rank: int, at: str) -> str | None:
+    """How much memory was asked for at once, where the message tells."""
+    asked = re.search(r"tried to allocate (\d{1,18}) bytes", message)
+    if asked is None:
+        return None
+    return f"Rank {rank} asked for {int(asked[1]) / 2**30:.1f} GiB of memory at once{at}, more than there is for it."
 
 
 _ECHO = re.compile(
@@ -223,15 +233,23 @@ def _from_deadline(failure: JobFailed) -> Verdict:
     during = "while the file was imported" if failure.phase == "import" else "in a call"
     places = _places(failure)
     if finished:
-        names = ", ".join(map(str, waiting))
-        text = f"Ranks {names} did not finish {during} although the others did"
+        text = f"{_ranks(waiting).capitalize()} did not finish {during} although {_ranks(finished)} did"
         code = "timeout.deadlock"
     elif len(set(places.values())) > 1:
         text, code = f"The ranks wait in different places {during}", "timeout.deadlock"
     else:
         text, code = f"No rank finished {during} before the deadline", "timeout.hang"
     where = "; ".join(f"rank {rank} in {place}" for rank, place in sorted(places.items()))
-    return Verdict("timeout", code, f"{text}: {where}." if where else f"{text}.")
+    text = f"{text}: {where}." if where else f"{text}."
+    if code == "timeout.deadlock" and any(not place.startswith("line ") for place in places.values()):
+        text += " All ranks of a group must call its collectives, in the same order and with the same sizes."
+    return Verdict("timeout", code, text)
+
+
+def _ranks(numbers: list[int]) -> str:
+    """`rank 2`, `ranks 0 and 1`, `ranks 0, 1 and 3`."""
+    *most, last = map(str, numbers)
+    return f"ranks {', '.join(most)} and {last}" if most else f"rank {last}"
 
 
 def _places(failure: JobFailed) -> dict[int, str]:

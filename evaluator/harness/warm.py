@@ -176,9 +176,11 @@ class Template:
 
     def close(self) -> None:
         """End the sandbox and remove its traces."""
-        self.control.close()
-        self.box.kill()
-        self.box.close_streams()
+        try:
+            self.box.kill()
+        finally:
+            self.control.close()
+            self.box.close_streams()
 
 
 class Pool:

@@ -13,7 +13,7 @@ from tests.evaluator.world import World
 
 pytestmark = [pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(1300)]
 
-HOSTILE = ("v34_all_at_once", "s40_res_fork_storm", "s42_res_log_flood", "c03_endless_loop")
+HOSTILE = ("v34_all_at_once", "s42_res_log_flood", "c03_endless_loop")
 PLAIN = FOLDER / "honest" / "k01_allreduce_plain.py"
 NEXT_WITHIN_S = 10.0
 PATIENCE_S = 400

@@ -120,3 +120,48 @@ def test_an_own_message_on_our_channel_is_the_only_protocol_rejection() -> None:
     assert failed("protocol", [RankReport(0)]).code == "rejected.protocol"
     assert verdict.unfinished("grads", 1).verdict == "incorrect"
     assert verdict.input_changed("x", 0).verdict == "contract_error"
+
+
+def dump(rank: int, function: str) -> str:
+    """A stack as faulthandler writes it: the collective, then the author's line."""
+    above = f'File "/torch/distributed/distributed_c10d.py", line 9 in {function}'
+    return f'{above}\nFile "/job/solution.py", line {rank + 5} in solution'
+
+
+def test_a_rank_that_never_came_is_named_and_the_rule_told() -> None:
+    reports = [RankReport(0), RankReport(1), RankReport(2, "done"), RankReport(3)]
+    stacks = {rank: dump(rank, "all_reduce") for rank in (0, 1, 3)}
+
+    found = failed("deadline", reports, stacks=stacks)
+
+    assert found.message == (
+        "Ranks 0, 1 and 3 did not finish in a call although rank 2 did: rank 0 in all_reduce (line 5); "
+        "rank 1 in all_reduce (line 6); rank 3 in all_reduce (line 8). All ranks of a group must call its "
+        "collectives, in the same order and with the same sizes."
+    )
+
+
+def test_one_rank_that_waits_is_told_in_the_singular() -> None:
+    reports = [RankReport(0, "joined"), *(RankReport(rank, "ready") for rank in (1, 2, 3))]
+
+    found = failed("deadline", reports, phase="import", stacks={0: dump(0, "barrier")})
+
+    assert found.message.startswith(
+        "Rank 0 did not finish while the file was imported although ranks 1, 2 and 3 did: rank 0 in barrier"
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4398046511104 bytes. Error code 12",
+         "Rank 0 asked for 4096.0 GiB of memory at once (line 6), more than there is for it."),
+        ("Torch not compiled with CUDA enabled",
+         "Rank 0 raised RuntimeError (line 6): Torch not compiled with CUDA enabled. Put tensors where the arguments "
+         "are (`tensor.device`), or choose a target with cards."),
+        ("trying to initialize the default process group twice!",
+         "Rank 0 raised RuntimeError (line 6): trying to initialize the default process group twice."),
+    ],
+)  # fmt: skip
+def test_what_to_do_is_said(message: str, words: str) -> None:
+    assert failed("error", [error(0, "RuntimeError", message, line=6)]).message == words
