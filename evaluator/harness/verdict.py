@@ -158,7 +158,8 @@ def from_failure(failure: JobFailed) -> Verdict:
             "Descriptors that the file did not open are not its own.",
         )
     reported = [report for report in failure.ranks if report.error]
-    if reported:
+    crashed = any(report.exit_code is not None and report.exit_code < 0 for report in failure.ranks)
+    if reported and not (crashed and all(_is_echo(report) for report in reported)):
         return _from_error(reported, failure)
     if failure.kind == "deadline":
         return _from_deadline(failure)
@@ -216,7 +217,12 @@ def _weight(report: RankReport) -> tuple[bool, bool, int]:
     """Failed builds before other errors, and last of all ranks that only noticed a peer's trouble."""
     error = report.error or {}
     text = str(error.get("message")) + str(error.get("traceback", ""))
-    return not _BUILD.search(text), bool(_ECHO.search(str(error.get("message")))), report.rank
+    return not _BUILD.search(text), _is_echo(report), report.rank
+
+
+def _is_echo(report: RankReport) -> bool:
+    """Whether the rank's error only tells that a peer went away."""
+    return bool(_ECHO.search(str((report.error or {}).get("message"))))
 
 
 def _compiler_line(text: str) -> str:
@@ -272,7 +278,7 @@ def _from_exit(failure: JobFailed) -> Verdict:
         if code is not None and code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
             meaning = {"SIGSEGV": " (access to memory that is not there)", "SIGBUS": " (bad memory access)",
-                       "SIGABRT": " (the program gave up by itself)", "SIGFPE": " (arithmetic fault)",
+                       "SIGABRT": " (the program gave up by itself, as gloo does in a collective whose sizes differ)", "SIGFPE": " (arithmetic fault)",
                        "SIGKILL": " (killed)"}.get(name, "")  # fmt: skip
             text = f"Rank {report.rank} was ended by {name}{meaning}."
             return Verdict("runtime_error", f"runtime_error.{name.lower()}", text, report.rank)

@@ -165,3 +165,19 @@ def test_one_rank_that_waits_is_told_in_the_singular() -> None:
 )  # fmt: skip
 def test_what_to_do_is_said(message: str, words: str) -> None:
     assert failed("error", [error(0, "RuntimeError", message, line=6)]).message == words
+
+
+def test_a_crash_comes_before_the_echo_on_the_other_ranks() -> None:
+    echo = "[pair.cc:537] Read error [127.0.0.1]:13718: Connection reset by peer. GLHF!"
+    reports = [error(0, "RuntimeError", echo, line=9), RankReport(1, "exited", exit_code=-6)]
+
+    found = failed("error", reports)
+
+    assert (found.code, found.rank) == ("runtime_error.sigabrt", 1)
+    assert "a collective whose sizes differ" in found.message
+
+
+def test_an_error_of_its_own_comes_before_a_crash() -> None:
+    reports = [error(0, "ValueError", "wrong", line=9), RankReport(1, "exited", exit_code=-6)]
+
+    assert failed("error", reports).code == "runtime_error.exception"
