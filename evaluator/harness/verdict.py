@@ -42,6 +42,15 @@ _MEMORY = re.compile(
 _NO_BACKEND = re.compile(r"THUNDERKITTENS_ROOT")
 
 
+MEANINGS = {
+    "SIGSEGV": " (access to memory that is not there)",
+    "SIGBUS": " (bad memory access)",
+    "SIGABRT": " (the program gave up by itself, as gloo does in a collective whose sizes differ)",
+    "SIGFPE": " (arithmetic fault)",
+    "SIGKILL": " (killed)",
+}
+
+
 def correct() -> Verdict:
     return Verdict("correct", "correct", CORRECT)
 
@@ -277,9 +286,7 @@ def _from_exit(failure: JobFailed) -> Verdict:
         code = report.exit_code
         if code is not None and code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-            meaning = {"SIGSEGV": " (access to memory that is not there)", "SIGBUS": " (bad memory access)",
-                       "SIGABRT": " (the program gave up by itself, as gloo does in a collective whose sizes differ)", "SIGFPE": " (arithmetic fault)",
-                       "SIGKILL": " (killed)"}.get(name, "")  # fmt: skip
+            meaning = MEANINGS.get(name, "")
             text = f"Rank {report.rank} was ended by {name}{meaning}."
             return Verdict("runtime_error", f"runtime_error.{name.lower()}", text, report.rank)
     for report in failure.ranks:
