@@ -32,12 +32,14 @@ def files(folder: str | Path) -> list[str]:
 
 
 def processes() -> list[str]:
-    """Command lines of all that live in this pid namespace, zombies too."""
+    """Command lines of all that live in this pid namespace; what only waits to be reaped has ended."""
     found = []
     for entry in (name for name in os.listdir("/proc") if name.isdigit()):
         try:
             status = Path("/proc", entry, "stat").read_text()
-            found.append(Path("/proc", entry, "cmdline").read_text().replace("\0", " ") or status.split()[1])
+            words = Path("/proc", entry, "cmdline").read_text().replace("\0", " ")
+            if status.rpartition(")")[2].split()[0] not in "ZX":
+                found.append(words or status.split()[1])
         except OSError:
             continue
     return sorted(found)
