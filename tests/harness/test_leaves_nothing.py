@@ -27,7 +27,8 @@ LOOKS = FOLDER / "honest" / "k38_looks_for_leftovers.py"
 def test_the_machine_is_as_before_a_hostile_job() -> None:
     done = subprocess.run(
         ["unshare", "--mount", "--pid", "--ipc", "--fork", "--mount-proc", "--propagation", "private",
-         "sh", "-c", '"$@"; exit $?', "init", sys.executable, "-m", "tests.harness.tidy", str(LEAVES), str(ALL_AT_ONCE)],
+         "sh", "-c", '"$@"; exit $?', "init", sys.executable, "-m", "tests.harness.tidy",
+         str(LEAVES), str(ALL_AT_ONCE)],
         cwd=CHECKOUT,
         env={**os.environ, "PKB_HOST_ID": f"tidy-{os.getpid()}"},
         capture_output=True,
