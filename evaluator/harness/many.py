@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from evaluator.harness.errors import JudgeFault, Stopped
+from evaluator.harness.errors import JudgeFault, SizeTooLarge, Stopped
 from evaluator.harness.judge import Judge
 from evaluator.harness.samples import DEMO_TARGET
 from evaluator.harness.sandbox import SandboxError
@@ -93,6 +93,8 @@ def _one(judge: Judge, task: Task) -> dict[str, Any]:
         )
     except Stopped:
         found = _fault(task.slug, "wall_limit", f"not done after {task.limit_s:.0f} s")
+    except SizeTooLarge as refusal:
+        found = _fault(task.slug, refusal.code, str(refusal))
     except (JudgeFault, SandboxError, UnknownProblem) as error:
         found = _fault(task.slug, "fault", str(error)[:2000])
     found["wall_s"] = time.perf_counter() - start

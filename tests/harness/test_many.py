@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from evaluator.harness import many, warm
-from evaluator.harness.errors import Stopped
+from evaluator.harness.errors import SizeTooLarge, Stopped
 from evaluator.harness.many import Task, find, listed
 from evaluator.harness.rank.recipe import Decoder
 from evaluator.harness.samples import FOLDER, all_samples
@@ -57,6 +57,16 @@ def test_a_file_over_its_limit_is_a_fault_of_ours() -> None:
     judge: Any = SlowJudge()
     assert many._one(judge, Task("x", "x.py", None, "check", -1.0))["code"] == "wall_limit"
     assert many._one(judge, Task("x", "x.py", None, "check", 60.0))["verdict"] == "correct"
+
+
+def test_a_size_that_does_not_fit_costs_its_own_row_only() -> None:
+    class Refusing:
+        def score(self, **_: Any) -> dict[str, Any]:
+            raise SizeTooLarge("size large does not fit")
+
+    judge: Any = Refusing()
+    row = many._one(judge, Task("x", "x.py", "large", "check", 60.0))
+    assert (row["code"], row["message"]) == ("size.too_large_for_target", "size large does not fit")
 
 
 def test_side_by_side_only_without_a_clock() -> None:
