@@ -42,7 +42,7 @@ def measured(judge: Judge, slug: str) -> Timing:
     problem = load_problem(slug)
     run = Run(
         judge, problem, "tiny", "paper", {"solution.py": (problem.folder / "reference.py").read_bytes()},
-        on_stage=None, should_stop=None, seed=None, noise_floor=1.0,
+        on_stage=None, on_artifact=None, should_stop=None, seed=None, noise_floor=1.0,
     )  # fmt: skip
     try:
         found = run.score()
