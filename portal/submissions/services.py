@@ -19,6 +19,7 @@ from portal.submissions.states import LIVE, Mode, State
 from portal.submissions.transitions import move
 from portal.submissions.validation import Source, read_source, shown_name
 from problems.models import Problem, Target
+from problems.registry import UnknownProblem, load_problem, load_target
 
 __all__ = ["Accepted", "Order", "cancel", "move", "set_visibility", "submit"]
 
@@ -249,12 +250,23 @@ def _check_options(order: Order, problem: Problem, target: Target) -> None:
             f"Mode score runs all ranked sizes of {target.slug} ({', '.join(target.cells)}). Leave `size` out.",
             field="size",
         )
+    if order.size and (reason := _too_large(problem, target, order.size)) is not None:
+        raise InvalidInput("size.too_large_for_target", reason, field="size")
     if target.ranks not in problem.spec.get("world_sizes", [target.ranks]):
         raise InvalidInput(
             "target.world_size",
             f"{problem.slug} is not defined for the {target.ranks} ranks of {target.slug}.",
             field="target",
         )
+
+
+def _too_large(problem: Problem, target: Target, size: str) -> str | None:
+    """Why the target cannot hold the size, in words; None when it may, or when only the database knows it."""
+    try:
+        facts, hardware = load_problem(problem.slug), load_target(target.slug)
+        return hardware.too_large(facts, size)
+    except UnknownProblem:
+        return None
 
 
 def _arity(problem: Problem) -> int | None:

@@ -13,6 +13,7 @@ from portal.submissions import services
 from portal.submissions.models import AuditEvent, Entrant, Submission
 from portal.submissions.policies import quota_of
 from portal.submissions.runs import set_verified
+from problems.models import Problem
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -100,6 +101,18 @@ def test_what_is_wrong_leaves_nothing_behind(
     assert not Submission.objects.exists()
     assert stored_files() == before
     assert rings == []
+
+
+def test_a_size_that_the_target_cannot_hold_is_refused_in_words(world: Any, rings: list[str]) -> None:
+    problem = Problem.objects.get(slug="allreduce")
+    problem.spec["sizes"]["large"] = {"M": 16384, "N": 16384}
+    problem.save()
+    with pytest.raises(
+        InvalidInput, match=r"does not fit cpu4: .* GiB\. Sizes that fit: tiny, default\."
+    ) as caught:
+        services.submit(by=world, order=order(mode="check", size="large"))
+    assert (caught.value.code, caught.value.field) == ("size.too_large_for_target", "size")
+    assert services.submit(by=world, order=order(mode="check", size="default")).submission.size == "default"
 
 
 def test_a_target_without_times_takes_checks_only(world: Any, rings: list[str]) -> None:
