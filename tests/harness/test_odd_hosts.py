@@ -110,28 +110,6 @@ def test_a_time_below_the_floor_is_measured_again_and_then_rejected(monkeypatch:
     assert "below_floor" in found["flags"]
 
 
-def test_a_floor_holds_on_cards_and_not_on_nominal_figures() -> None:
-    problem = load_problem("allreduce")
-    size = problem.symbols("default", 4)
-
-    assert problem.floor("tiny", load_target("cpu4")) is None
-    expected = size["M"] * size["N"] * 2 / 450e9
-    assert problem.floor("default", load_target("h100x4")) == pytest.approx(expected)
-
-
-def test_no_floor_is_above_the_roofline() -> None:
-    """A file at the roofline must not be called impossible."""
-    for problem in all_problems():
-        for target in all_targets():
-            for size in target.cells:
-                if target.ranks in problem.world_sizes:
-                    roof = sum(time.seconds for time in problem.times(size, target))
-                    assert problem.floor(size, target) <= roof * (1 + 1e-9), (
-                        problem.slug,
-                        target.slug,
-                    )
-
-
 def test_a_size_that_does_not_fit_is_refused_before_anything_starts(tmp_path: Path) -> None:
     judge = Judge.__new__(Judge)  # no template: none may be needed
     judge.target = load_target("cpu4")
