@@ -69,12 +69,13 @@ FLAGS = {
     "untimed_target": "This target measures no times: correctness only, and no place on a board.",
     "built_late": "It builds code at call time: compiled before the clock, but not kept for the next time.",
     "noisy": "The machine was unsteady while this was measured; it stands, but not on official boards.",
+    "below_floor": "Faster than the links can carry what every correct call must exchange: a person should look.",
     "launch_bound": "The device was idle for more than half of the call.",
     "cut_short": "The time budget ended before all calls were made.",
 }
 
 GRADES = {
     "full": "own sandbox, freezer and limits",
-    "partial": "sandboxed, without freezer or limits",
+    "partial": "sandboxed, without freezer, limits or walls between ranks",
     "none": "not sandboxed: bundled samples only",
 }
