@@ -22,6 +22,8 @@ STARTS = (
     "/admin/submissions/submission/",
 )  # fmt: skip
 HIDDEN = re.compile("[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\x00-\x08\x0b\x0c\x0e-\x1f]")
+EDITED = re.compile(r"<textarea.*?</textarea>", re.DOTALL)
+"""What an author edits must be what was sent, letter by letter."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 OWN_SCRIPTS = ("/static/", "/admin/jsi18n/")
 INERT_SCRIPTS = ("application/json", "application/ld+json", "importmap")
@@ -79,7 +81,7 @@ def judge_page(page: dict[str, Any], found: dict[str, list[str]]) -> None:
         found["portal_5xx"].append(f"{path} answered {page['status']}")
     if "html" in page["type"] or "svg" in page["type"]:
         found["unescaped_markup"] += [f"{path}: {what}" for what in active_markup(body)]
-        if hidden := HIDDEN.search(body):
+        if hidden := HIDDEN.search(EDITED.sub("", body)):
             found["hidden_controls_in_page"].append(
                 f"{path}: U+{ord(hidden[0]):04X} in {body[hidden.start() - 40 : hidden.end()]!r}"
             )
