@@ -13,6 +13,7 @@ from django.utils.module_loading import import_string
 
 from evaluator import selectors, services
 from evaluator.harness.errors import JudgeFault, NoSandbox, SizeTooLarge, Stopped
+from evaluator.harness.sandbox import HostReport
 from evaluator.queues import PROTOCOLS
 from evaluator.results import combine, log_text, storable
 from evaluator.services import Lease
@@ -26,6 +27,8 @@ ArtifactCall = Callable[[str, bytes], None]
 
 class Judge(Protocol):
     """The part of ``evaluator.harness.judge.Judge`` that the queue uses."""
+
+    host: HostReport
 
     def score(
         self,

@@ -23,6 +23,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from evaluator import services
 from evaluator.harness.errors import NoSandbox, Unfit
+from evaluator.harness.sandbox import HostReport
 from evaluator.models import Host
 from evaluator.pulse import Pulse, Ticker
 from evaluator.queues import queue_name, rhythm
@@ -125,13 +126,14 @@ def only_one(folder: Path) -> Iterator[None]:
         yield
 
 
-def environment() -> dict[str, Any]:
-    """What a host says of itself when it registers."""
+def environment(report: HostReport) -> dict[str, Any]:
+    """What a host says of itself when it registers; the door asks for its isolation (`evaluator.serving`)."""
     return {
         "system": platform.platform(),
         "python": platform.python_version(),
         "cpus": os.cpu_count(),
         "pid": os.getpid(),
+        "isolation": {"grade": report.grade, "reasons": list(report.reasons), "fix": report.fix},
     }
 
 
@@ -142,7 +144,7 @@ def run(*, app: Celery, target: str, name: str, tick: Callable[[], None], self_t
     with only_one(Path(settings.VAR_DIR) / "run"):
         _clean_leftovers()
         judge = make_judge(settings.PKB_JUDGE, target)
-        host = services.register_host(name=name, target=target, environment=environment())
+        host = services.register_host(name=name, target=target, environment=environment(judge.host))
         pulse = Pulse(host, pace)
         ticker = Ticker(pace.tick_s, tick)
         _current = Worker(host=host, target=target, judge=judge, pulse=pulse, self_test=self_test)

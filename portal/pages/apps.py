@@ -8,8 +8,11 @@ class PagesConfig(AppConfig):
     label = "pages"
 
     def ready(self) -> None:
-        """Let the catalogue ask the boards, which it may not import, what is solved."""
+        """Let the catalogue ask the boards what is solved, and the door the evaluator who serves."""
+        from evaluator.serving import EVALUATORS
         from leaderboard.selectors import solved_problems
-        from problems.solved import answer_with
+        from portal.submissions import serving
+        from problems import solved
 
-        answer_with(solved_problems)
+        solved.answer_with(solved_problems)
+        serving.answer_with(EVALUATORS)

@@ -1,10 +1,12 @@
 """Forms of the submission pages. They only shape input: every rule is in the services."""
 
+from collections.abc import Set
 from typing import Any
 
 from django import forms
 
 from portal.accounts.models import User
+from portal.submissions import serving
 from portal.submissions.models import Entrant, ModelRun, Submission
 from portal.submissions.states import Mode
 from problems.models import Problem, Target
@@ -16,8 +18,11 @@ class _Problems(forms.ModelChoiceField):
 
 
 class _Targets(forms.ModelChoiceField):
+    served: Set[int] = frozenset()
+
     def label_from_instance(self, obj: Any) -> str:
-        return f"{obj.slug}: {obj.title}"
+        missing = "" if obj.pk in self.served else " (no host serves it now)"
+        return f"{obj.slug}: {obj.title}{missing}"
 
 
 class SubmitForm(forms.Form):
@@ -50,12 +55,25 @@ class SubmitForm(forms.Form):
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["problem"].queryset = Problem.objects.active()  # type: ignore[attr-defined]
+        self.served = serving.served()
+        self.fields["target"].served = self.served  # type: ignore[attr-defined]
         self.fields["target"].queryset = Target.objects.active()  # type: ignore[attr-defined]
         self.models = list(
             Entrant.objects.filter(owner=user, kind=Entrant.Kind.MODEL).values_list("name", flat=True)
         )
         runs = ModelRun.objects.usable_by(user).exclude(harness=ModelRun.Harness.UNSORTED)
         self.fields["run"].queryset = runs  # type: ignore[attr-defined]
+
+    def serving_help(self) -> str:
+        """Say beside the targets which are served now, and what becomes of the rest."""
+        choices = list(self.fields["target"].queryset)  # type: ignore[attr-defined]
+        names = [target.slug for target in choices if target.pk in self.served]
+        if len(names) == len(choices):
+            return ""
+        return (
+            (f"Served now: {', '.join(names)}." if names else "No host serves any target at the moment.")
+            + " What you send for another target is kept and waits until a host serves it."
+        )
 
     def clean(self) -> dict[str, Any]:
         """Demand one source."""

@@ -6,13 +6,13 @@ from typing import Any
 from django.utils.dateparse import parse_datetime
 
 from evaluator.models import Attempt
-from evaluator.selectors import able_hosts, last_attempt, result_attempt
+from evaluator.selectors import last_attempt, result_attempt
 from portal.pages import figures
 from portal.pages.results import public_result
 from portal.pages.words import ADVICE, FLAGS, HEADLINES, STAGES, TONES
-from portal.submissions import bundles, policies
+from portal.submissions import bundles, policies, serving
 from portal.submissions.models import Submission
-from portal.submissions.states import State
+from portal.submissions.states import WAITING, State
 from problems.highlight import language_of, render
 
 FIRST_DELAY_S = 1.0
@@ -38,7 +38,7 @@ def context(submission: Submission, viewer: policies.Viewer, looks: int = 0) -> 
         "tone": _tone(submission),
         "advice": ADVICE.get(submission.code) or ADVICE.get(submission.verdict, ""),
         "position": _position(submission),
-        "has_host": submission.is_final or able_hosts(submission.target_id).exists(),
+        "notice": serving.notice(submission.target) if submission.state in WAITING else "",
         "attempt": attempt,
         "stages": _stages(submission, attempt),
         "result": result,

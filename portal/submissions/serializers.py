@@ -6,7 +6,8 @@ from rest_framework import serializers
 from rest_framework.reverse import reverse
 
 from portal.submissions.models import Entrant, ModelRun, Submission
-from portal.submissions.states import Mode, State
+from portal.submissions.serving import notice
+from portal.submissions.states import WAITING, Mode, State
 
 
 class OrderSerializer(serializers.Serializer[Any]):
@@ -77,6 +78,7 @@ class SubmissionSerializer(serializers.ModelSerializer[Submission]):
     lane = serializers.CharField(source="get_lane_display", read_only=True)
     queue_position = serializers.SerializerMethodField()
     poll_after = serializers.SerializerMethodField()
+    notice = serializers.SerializerMethodField()
     links = serializers.SerializerMethodField()
 
     class Meta:
@@ -86,7 +88,7 @@ class SubmissionSerializer(serializers.ModelSerializer[Submission]):
             "run", "sample", "step", "parent", "lane", "source_name", "source_bytes", "source_public",
             "results_public", "removed", "removed_at", "removed_reason",
             "created_at", "queued_at", "started_at", "finished_at", "queue_position",
-            "poll_after", "links",
+            "poll_after", "notice", "links",
         )  # fmt: skip
         read_only_fields = fields
 
@@ -104,6 +106,11 @@ class SubmissionSerializer(serializers.ModelSerializer[Submission]):
     def get_poll_after(self, submission: Submission) -> float | None:
         """Say after how many seconds asking again is worth it; null when nothing will change."""
         return poll_after(submission, self.get_queue_position(submission))
+
+    def get_notice(self, submission: Submission) -> str:
+        """Say that no host serves the target now and what is served instead; else empty. Only for single objects."""
+        waits = submission.state in WAITING and self.root is self
+        return notice(submission.target) if waits else ""
 
     def get_links(self, submission: Submission) -> dict[str, str]:
         """Give the addresses of everything about it."""

@@ -12,7 +12,7 @@ from django.utils import timezone
 from portal.accounts.models import User
 from portal.core.errors import Conflict, InvalidInput, NotAllowed
 from portal.core.storage import stored
-from portal.submissions import doorbell, policies
+from portal.submissions import doorbell, policies, serving
 from portal.submissions.models import AuditEvent, ModelRun, Submission
 from portal.submissions.runs import find_run
 from portal.submissions.states import LIVE, Mode, State
@@ -74,7 +74,7 @@ def submit(*, by: User, order: Order) -> Accepted:
     """Store a submission and its file, queue it, and ring at the target once that is committed.
 
     Nothing is stored when anything is wrong. Raises InvalidInput (field and what to change), TooMany (quota)
-    and Conflict (sample taken, or idempotency key used for another request).
+    and Conflict (sample taken, idempotency key used for another request, or no live host may run the file).
     """
     if replay := _replay(by, order):
         return Accepted(replay, replayed=True)
@@ -83,6 +83,7 @@ def submit(*, by: User, order: Order) -> Accepted:
     source = read_source(
         filename=order.filename, content=order.content, arity=_arity(problem), field=order.source_field
     )
+    serving.demand_able_host(target, source.main_sha256)
     for _ in range(MAX_TRIES):
         new_id = uuid.uuid4()
         try:
@@ -120,7 +121,7 @@ def _insert(
         step=order.step,
         parent=_parent(locked, order),
         source=path,
-        source_name=shown_name(order.filename),
+        source_name=shown_name(order.filename, bundle=source.is_bundle),
         source_sha256=source.sha256,
         source_bytes=len(source.content),
         source_public=order.source_public,

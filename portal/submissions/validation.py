@@ -32,6 +32,7 @@ class Source:
     content: bytes
     sha256: str
     main: str
+    main_sha256: str
 
     @property
     def is_bundle(self) -> bool:
@@ -61,14 +62,17 @@ def read_source(
         members = bundles.read(content, max_total=max_bytes, field=field)
         for name, data in members.items():
             decode(data, name, field)
-        main = decode(members[bundles.MAIN], bundles.MAIN, field)
-        kept = "solution.zip"
+        raw = members[bundles.MAIN]
+        main, kept = decode(raw, bundles.MAIN, field), "solution.zip"
     elif filename.lower().endswith(".zip"):
         raise InvalidInput("zip.broken", "The name ends in .zip but this is no zip archive.", field=field)
     else:
+        raw = content
         main, kept = decode(content, "the file", field), "solution.py"
     check_entry(main, arity, field)
-    return Source(kept, content, hashlib.sha256(content).hexdigest(), main)
+    return Source(
+        kept, content, hashlib.sha256(content).hexdigest(), main, hashlib.sha256(raw).hexdigest()
+    )
 
 
 def decode(data: bytes, name: str, field: str = _FIELD) -> str:
@@ -195,7 +199,13 @@ def _cannot_take(args: ast.arguments, arity: int) -> str:
 _UNPRINTABLE = re.compile(r"[^\w .()+-]+")
 
 
-def shown_name(filename: str) -> str:
-    """Return a name fit to show and to offer for download: no path, no odd characters, 120 at most."""
+def shown_name(filename: str, *, bundle: bool = False) -> str:
+    """Return a name fit to show and to offer for download: no path, no odd characters, 120 at most.
+
+    That of a bundle ends in `.zip`, whatever it was called: hosts tell the kinds apart by it.
+    """
     base = re.split(r"[/\\]", filename)[-1]
-    return _UNPRINTABLE.sub("_", base).strip(" .")[:120] or "solution.py"
+    clean = _UNPRINTABLE.sub("_", base).strip(" .")
+    if bundle:
+        return f"{re.sub(r'(?i)[.]zip$', '', clean)[:116] or 'solution'}.zip"
+    return clean[:120] or "solution.py"

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.harness.errors import JudgeFault, NoSandbox, SizeTooLarge, Stopped, Unfit
+from evaluator.harness.sandbox import HostReport
 from tests.evaluator.build import result
 
 TIMELINE = (
@@ -30,6 +31,7 @@ class FakeJudge:
 
     def __init__(self, target: str) -> None:
         self.target = target
+        self.host = HostReport("full")
         self.closed = False
         self.reasons: list[str] = []
         self.prepared: list[tuple[str, str]] = []

@@ -1,0 +1,51 @@
+"""What the door may know of the hosts: which targets are served, and what every live host must refuse."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from evaluator.harness.samples import bundled_hashes
+from evaluator.models import Host
+from evaluator.queues import rhythm
+from evaluator.selectors import able_hosts
+from portal.submissions.serving import Evaluators, Refusal
+from problems.models import Target
+
+
+def served() -> set[int]:
+    """Primary keys of the targets with a host that is in service and was heard of within a lease."""
+    since = timezone.now() - rhythm().lease
+    live = Host.objects.filter(state=Host.State.ACTIVE, stopped_at=None, last_seen__gte=since)
+    return set(live.values_list("target_id", flat=True))
+
+
+def can_judge(target: Target) -> bool:
+    """Whether the judge works for such hardware: times on cards are not in this version (`Judge.__init__`)."""
+    return target.spec.get("device", "cpu") == "cpu" or not target.spec.get("timed", True)
+
+
+def refusal(target_id: int, main_sha256: str) -> Refusal | None:
+    """Why every live host of a target would refuse a file: none has a sandbox and the file is no bundled sample.
+
+    None while no host is live: one with a sandbox may come.
+    """
+    told = [host.environment.get("isolation") or {} for host in able_hosts(target_id)]
+    if not told or any(said.get("grade") != "none" for said in told) or main_sha256 in bundled_hashes():
+        return None
+    reasons = sorted({str(reason) for said in told for reason in said.get("reasons") or []})
+    remedy = next((str(said["fix"]) for said in told if said.get("fix")), "")
+    return Refusal(
+        "No live host of this target can isolate a submission"
+        + (f" ({'; '.join(reasons)})" if reasons else "")
+        + ", so only the bundled samples (problems/samples/) are judged there. "
+        + (
+            f"Whoever runs the host lifts that with `{remedy}` and starts the evaluator again."
+            if remedy
+            else ""
+        )
+        + ("" if remedy else "Whoever runs the host must repair its sandbox and start the evaluator again."),
+        remedy,
+    )
+
+
+EVALUATORS = Evaluators(served=served, can_judge=can_judge, refusal=refusal)

@@ -1,0 +1,67 @@
+"""Who judges for a target now, and what they must refuse. The evaluator knows; this room does not look up at
+it, so the composition root hands the answers in (`portal.pages.apps`)."""
+
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+
+from portal.core.errors import Conflict
+from problems.models import Target
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why no live host would take a file, and what lifts that."""
+
+    why: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Evaluators:
+    """What the evaluator answers about its hosts."""
+
+    served: Callable[[], Set[int]]
+    """Primary keys of the targets that a host in service judges for."""
+    can_judge: Callable[[Target], bool]
+    """Whether this version of the judge works for such hardware at all."""
+    refusal: Callable[[int, str], Refusal | None]
+    """For a target and the SHA-256 of a `solution.py`: why every live host would refuse it, None when one would not
+    (or none is live)."""
+
+
+_source: list[Evaluators] = []
+
+
+def answer_with(evaluators: Evaluators) -> None:
+    """Take the functions that answer for the evaluator's hosts."""
+    _source[:] = [evaluators]
+
+
+def served() -> Set[int]:
+    """Return the primary keys of the targets that are served now."""
+    return _source[0].served() if _source else frozenset()
+
+
+def notice(target: Target) -> str:
+    """Say plainly that nobody serves a target now and what is served instead; empty when a host serves it."""
+    now = served()
+    if target.pk in now:
+        return ""
+    why = (
+        ""
+        if not _source or _source[0].can_judge(target)
+        else ": this version of the judge does not measure times on cards"
+    )
+    names = sorted(Target.objects.active().filter(pk__in=now).values_list("slug", flat=True))
+    instead = f"Served now: {', '.join(names)}." if names else "No target at all is served at the moment."
+    return (
+        f"No host serves {target.slug} now{why}. What you send is kept and waits until a host does; "
+        f"you can cancel it at any time. {instead}"
+    )
+
+
+def demand_able_host(target: Target, main_sha256: str) -> None:
+    """Raise Conflict when the only live hosts of a target have no sandbox and must refuse this file."""
+    refusal = _source[0].refusal(target.pk, main_sha256) if _source else None
+    if refusal is not None:
+        raise Conflict("host.no_sandbox", refusal.why, field="target", remedy=refusal.remedy)

@@ -1,0 +1,162 @@
+"""Targets that nobody serves, and hosts that may run only samples: said at the door, in words."""
+
+import io
+import zipfile
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.utils import timezone
+
+from evaluator.harness.samples import all_samples
+from evaluator.harness.sandbox import HostReport
+from evaluator.models import Host
+from evaluator.worker import environment
+from portal.submissions.models import Submission
+from problems.models import Target
+from tests import factories
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("rings")]
+URL = "/api/v1/submissions/"
+CARDS = {"device": "cuda", "official": True, "timed": True}
+
+
+@pytest.fixture
+def cpu4() -> Target:
+    factories.ProblemFactory()
+    return factories.TargetFactory()
+
+
+def host(target: Target, grade: Any = "full", **fields: Any) -> Host:
+    now = timezone.now()
+    report = HostReport(grade, ("bubblewrap is not installed",), "apt-get install bubblewrap")
+    values = {"registered_at": now, "last_seen": now, "environment": environment(report)}
+    return Host.objects.create(name=f"host {Host.objects.count()}", target=target, **(values | fields))
+
+
+def order(**fields: Any) -> dict[str, Any]:
+    return {"source": factories.GOOD, "problem": "allreduce", "target": "cpu4", **fields}
+
+
+def test_what_nobody_serves_is_accepted_with_a_plain_word(
+    api: Callable[..., Any], client: Client, cpu4: Target
+) -> None:
+    factories.TargetFactory(slug="h100x4", title="4 cards", spec=CARDS)
+    host(cpu4)
+    author = factories.UserFactory()
+    answer = api(author).post(URL, order(target="h100x4"), format="json")
+    assert answer.status_code == 202
+    notice = answer.json()["notice"]
+    assert "No host serves h100x4 now" in notice
+    assert "does not measure times on cards" in notice
+    assert "waits until a host does" in notice
+    assert "Served now: cpu4." in notice
+    assert api(author, name="b").get(f"{URL}{answer.json()['id']}/").json()["notice"] == notice
+    client.force_login(author)
+    assert notice in client.get(f"/submissions/{answer.json()['id']}/").content.decode()
+
+
+def test_what_is_served_has_no_notice_and_lists_ask_nobody(
+    api: Callable[..., Any], cpu4: Target, django_assert_max_num_queries: Any
+) -> None:
+    host(cpu4)
+    client = api(factories.UserFactory())
+    assert client.post(URL, order(), format="json").json()["notice"] == ""
+    with django_assert_max_num_queries(4):
+        client.get(URL)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"last_seen": timezone.now() - timedelta(hours=1)},
+        {"stopped_at": timezone.now()},
+        {"state": "draining"},
+        {"state": "quarantined"},
+    ],
+    ids=["silent", "stopped", "draining", "quarantined"],
+)
+def test_a_host_that_takes_nothing_does_not_serve(
+    api: Callable[..., Any], cpu4: Target, fields: dict[str, Any]
+) -> None:
+    host(cpu4, **fields)
+    notice = api(factories.UserFactory()).post(URL, order(), format="json").json()["notice"]
+    assert "No host serves cpu4 now." in notice
+    assert "No target at all is served" in notice
+
+
+def test_the_notice_ends_once_a_host_has_it_or_it_is_final(api: Callable[..., Any], cpu4: Target) -> None:
+    author = factories.UserFactory()
+    client = api(author)
+    for state in ("running", "cancelled"):
+        assert client.get(f"{URL}{factories.submission(author, state=state).pk}/").json()["notice"] == ""
+    assert client.get(f"{URL}{factories.submission(author).pk}/").json()["notice"] != ""
+
+
+def test_the_form_says_beside_the_targets_what_is_served(client: Client, cpu4: Target) -> None:
+    factories.TargetFactory(slug="h100x4", title="4 cards", spec=CARDS)
+    host(cpu4)
+    client.force_login(factories.UserFactory())
+    page = client.get("/submit/").content.decode()
+    assert "h100x4: 4 cards (no host serves it now)" in page
+    assert "cpu4: 4 gloo ranks on CPU</option>" in page
+    assert "Served now: cpu4. What you send for another target is kept and waits" in page
+
+
+def test_a_host_without_a_sandbox_refuses_at_the_door(
+    api: Callable[..., Any], client: Client, cpu4: Target
+) -> None:
+    host(cpu4, "none")
+    author = factories.UserFactory()
+    answer = api(author).post(URL, order(), format="json")
+    assert (answer.status_code, answer["Content-Type"]) == (409, "application/problem+json")
+    body = answer.json()
+    assert (body["code"], body["remedy"]) == ("host.no_sandbox", "apt-get install bubblewrap")
+    assert "bubblewrap is not installed" in body["detail"]
+    assert "apt-get install bubblewrap" in body["detail"]
+    client.force_login(author)
+    page = client.post("/submit/", {**order(), "mode": "score"})
+    assert page.status_code == 422
+    assert "apt-get install bubblewrap" in page.content.decode()
+    assert not Submission.objects.exists()
+
+
+def test_bundled_samples_pass_where_there_is_no_sandbox_also_packed(
+    api: Callable[..., Any], cpu4: Target
+) -> None:
+    host(cpu4, "none")
+    sample = next(row for row in all_samples() if row.problem == "allreduce" and row.verdict == "correct")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("solution.py", sample.path.read_bytes())
+    for content, name in ((sample.path.read_bytes(), "a.py"), (packed.getvalue(), "a.zip")):
+        fields = {"file": SimpleUploadedFile(name, content), "problem": "allreduce", "target": "cpu4"}
+        assert api(factories.UserFactory()).post(URL, fields).status_code == 202
+
+
+@pytest.mark.parametrize("other", ["full", "partial"])
+def test_one_host_with_a_sandbox_is_enough(api: Callable[..., Any], cpu4: Target, other: str) -> None:
+    host(cpu4, "none")
+    host(cpu4, other)
+    assert api(factories.UserFactory()).post(URL, order(), format="json").status_code == 202
+
+
+def test_hosts_of_an_older_version_that_say_nothing_are_trusted_to_refuse_themselves(
+    api: Callable[..., Any], cpu4: Target
+) -> None:
+    host(cpu4, environment={})
+    assert api(factories.UserFactory()).post(URL, order(), format="json").status_code == 202
+
+
+@pytest.mark.parametrize("name", ["kernel.py", "kernel.ZIP", "kernel"])
+def test_a_zip_is_stored_as_one_whatever_it_is_called(
+    api: Callable[..., Any], cpu4: Target, name: str
+) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("solution.py", factories.GOOD)
+    fields = {"file": SimpleUploadedFile(name, packed.getvalue()), "problem": "allreduce", "target": "cpu4"}
+    assert api(factories.UserFactory()).post(URL, fields).json()["source_name"].endswith(".zip")
