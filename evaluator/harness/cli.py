@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from evaluator.harness import gate, replay, trustedranks
+from evaluator.harness import arguments, gate, replay, trustedranks
 from evaluator.harness.errors import JudgeFault, NoSandbox
 from evaluator.harness.sandbox import SandboxError
 from problems import roofline
@@ -227,6 +227,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     args = _parser().parse_args(argv)
     try:
+        arguments.check(args)
         return int(args.run(args))
     except (UnknownProblem, ValueError, NoSandbox) as error:
         print(error.args[0] if error.args else error, file=sys.stderr)

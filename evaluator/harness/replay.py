@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evaluator.harness.arguments import text_of
 from evaluator.harness.errors import JudgeFault
 from evaluator.harness.sandbox import SandboxError
 from evaluator.harness.source import solution_files
 from evaluator.harness.version import PROTOCOL_VERSION
 from problems.registry import load_problem
+
+_WHERE = "save what `score --json` writes, or what /api/v1/submissions/ID/result/ answers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +47,13 @@ def read(text: str, size: str | None = None) -> Recorded:
 
     Raises ValueError with what is missing.
     """
-    whole = json.loads(text)
+    try:
+        whole = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"this is no JSON ({error}); {_WHERE}") from error
     whole = whole.get("result") or whole if isinstance(whole, dict) else whole
     if not isinstance(whole, dict) or whole.get("schema") != 1:
-        raise ValueError("this is no result of the judge (schema 1)")
+        raise ValueError(f"this is no result of the judge (schema 1); {_WHERE}")
     cells = [whole, *(cell for cell in whole.get("cells") or [] if isinstance(cell, dict))]
     found = next((cell for cell in cells if size in (None, cell.get("size"))), None)
     if found is None:
@@ -113,7 +119,10 @@ def told(name: str, verdict: str, code: str, timing: dict[str, Any] | None) -> s
 
 def run(args: argparse.Namespace) -> int:
     """The command. 0: the same verdict and code, 1: another, 2: usage, 3: a fault of ours."""
-    recorded = read(args.result.read_text(), args.size)
+    try:
+        recorded = read(text_of(args.result), args.size)
+    except ValueError as error:
+        raise ValueError(f"{args.result}: {error}") from error
     for line in differences(recorded, args.solution):
         sys.stderr.write(f"note: {line}\n")
     try:

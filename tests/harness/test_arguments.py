@@ -1,0 +1,106 @@
+"""The command line says what is wrong with its arguments before it starts a single rank."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluator.harness.cli import main
+
+GOOD = b"def solution(tensor):\n    return tensor\n"
+
+
+def zipped(**members: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name.replace("_", "."), data)
+    return out.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(*_: Any, **__: Any) -> None:
+        raise AssertionError("something was started")
+
+    for name in ("judge.Judge", "many.score_many", "trustedranks.TrustedRanks", "selftest.run"):
+        monkeypatch.setattr(f"evaluator.harness.{name}", started)
+
+
+SOURCES = {
+    "empty": ("s.py", b"", "empty"),
+    "blank": ("s.py", b" \n", "empty"),
+    "not UTF-8": ("s.py", b"x = '\xff'\n", "byte 5 (0xff) is not UTF-8"),
+    "NUL": ("s.py", b"x = 1\0\n", "NUL byte at offset 5"),
+    "no zip": ("s.zip", b"PK nonsense", "not a readable zip"),
+    "zip without solution.py": ("s.zip", zipped(kernel_cu=b"int x;"), "no solution.py"),
+    "zip with a member not UTF-8": ("s.zip", zipped(solution_py=GOOD, k_cu=b"\xff"), "member k.cu: byte 0"),
+    "too large": ("s.py", b"#" * (1 << 20) + b"\n", "larger than 1 MiB"),
+}
+
+
+@pytest.mark.parametrize(("name", "data", "word"), SOURCES.values(), ids=SOURCES)
+@pytest.mark.parametrize("command", ["score", "replay"])
+def test_a_file_that_cannot_be_a_solution(
+    tmp_path: Path, capsys: Any, command: str, name: str, data: bytes, word: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    (tmp_path / "result.json").write_text("{}")
+    head = (
+        ["score", "--problem", "allreduce"] if command == "score" else ["replay", f"{tmp_path}/result.json"]
+    )
+    assert main([*head, "--solution", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert word in said
+    assert str(path) in said
+
+
+@pytest.mark.parametrize("text", [b"", b"not json", b"[1, 2]", b"{}", b"\xff", b"[" * 100_000])
+def test_a_replay_of_what_is_no_result(tmp_path: Path, capsys: Any, text: bytes) -> None:
+    (tmp_path / "s.py").write_bytes(GOOD)
+    path = tmp_path / "result.json"
+    path.write_bytes(text)
+    assert main(["replay", str(path), "--solution", str(tmp_path / "s.py")]) == 2
+    assert str(path) in capsys.readouterr().err
+
+
+COMMANDS = {
+    "missing solution": (["score", "--problem", "allreduce", "--solution", "{t}/none.py"], "no such file"),
+    "folder as solution": (["score", "--problem", "allreduce", "--solution", "{t}"], "not a file"),
+    "unknown problem": (
+        ["score", "--problem", "allreduc", "--solution", "{t}/s.py"],
+        "no problem 'allreduc'",
+    ),
+    "unknown target": (
+        ["score", "--problem", "1", "--solution", "{t}/s.py", "--target", "x"],
+        "no target 'x'",
+    ),
+    "unknown size": (["score", "--problem", "1", "--solution", "{t}/s.py", "--size", "x"], "no size 'x'"),
+    "a target without times": (
+        ["score", "--problem", "1", "--solution", "{t}/s.py", "--target", "h200x1"],
+        "--protocol check",
+    ),
+    "result into nowhere": (
+        ["score", "--problem", "1", "--solution", "{t}/s.py", "--json", "{t}/no/out.json"],
+        "cannot be written",
+    ),
+    "missing result": (["replay", "{t}/none.json", "--solution", "{t}/s.py"], "no such file"),
+    "missing folder": (["score-many", "--folder", "{t}/none"], "no such folder"),
+    "missing manifest": (["score-many", "--manifest", "{t}/none.toml"], "no such file"),
+    "no workers": (["score-many", "--workers", "0"], "--workers must be more than 0"),
+    "no seeds": (["gate", "--seeds", "0"], "--seeds must be more than 0"),
+    "unknown target of a self-test": (["selftest", "--target", "x"], "no target 'x'"),
+    "missing gate": (["table", "--gate", "{t}/none.json"], "no such file"),
+}
+
+
+@pytest.mark.parametrize(("command", "word"), COMMANDS.values(), ids=COMMANDS)
+def test_arguments_that_cannot_be(tmp_path: Path, capsys: Any, command: list[str], word: str) -> None:
+    (tmp_path / "s.py").write_bytes(GOOD)
+    assert main([part.format(t=tmp_path) for part in command]) == 2
+    assert word in capsys.readouterr().err
