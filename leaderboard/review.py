@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, Q
 from django.utils import timezone
 
 from evaluator.models import Attempt, Rescore
@@ -269,7 +269,9 @@ def submissions_of(batch: Batch) -> list[Submission]:
         scores = scores.filter(harness_version=batch.harness_version)
     if batch.stale_only:
         scores = scores.stale()
-    able = Submission.objects.filter(state="done", removed="").exclude(verdict="infra_error")
+    able = Submission.objects.filter(state="done", removed="").exclude(
+        Q(verdict="infra_error") | Q(source="")
+    )
     return list(able.filter(pk__in=scores.values("submission_id")).order_by("created_at", "id"))
 
 

@@ -6,16 +6,18 @@ from typing import Any
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.core import query
 from portal.core.errors import NotFound
+from portal.core.pagination import CursorPages, SlugPages
 from portal.core.views import ApiView
 from problems.filters import ProblemFilter
 from problems.models import Problem, Target
 from problems.prompt_selectors import Choice, archive, choose
 from problems.prompts import BACKENDS, DTYPES, VARIANTS
+from problems.selectors import near_problems, unknown_problem, unknown_target
 from problems.serializers import (
     ProblemDetailSerializer,
     ProblemSerializer,
@@ -24,11 +26,11 @@ from problems.serializers import (
 )
 
 
-class ByNumber(CursorPagination):
-    """Pages of the catalogue."""
+class ByNumber(CursorPages):
+    """Pages of the catalogue: all of it at once unless fewer are asked for."""
 
     page_size = 200
-    ordering = "number"
+    ordering = ("number",)
 
 
 def find_problem(slug: str) -> Problem:
@@ -38,7 +40,7 @@ def find_problem(slug: str) -> Problem:
     if found is None and slug.isascii() and slug.isdigit() and len(slug) < 5:
         found = active.filter(number=int(slug)).first()
     if found is None:
-        raise NotFound("problem.not_found", f"There is no problem {slug[:80]!r}.")
+        raise NotFound("problem.not_found", unknown_problem(slug), near=near_problems(slug))
     return found
 
 
@@ -50,7 +52,7 @@ class ProblemList(ApiView):
     filterset_class = ProblemFilter
     queryset = Problem.objects.active()
 
-    @extend_schema(operation_id="problems_list")
+    @extend_schema(operation_id="problems_list", responses={200: ProblemSerializer(many=True)})
     def get(self, request: Request) -> Response:
         """List problems by number."""
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
@@ -85,7 +87,7 @@ PROMPT_PARAMETERS = [
 def _choice(request: Request) -> Choice:
     """Return what the query asks for, or raise InvalidInput."""
     names = ("target", "variant", "backend", "dtype")
-    return choose(**{name: request.query_params.get(name, "") for name in names})
+    return choose(**{name: query.given(request.query_params, name) for name in names})
 
 
 class ProblemPrompt(ApiView):
@@ -104,7 +106,7 @@ class ProblemPrompt(ApiView):
         """Give the prompt as JSON, or as plain text with `?as=text`. The hash is that of the text."""
         problem = find_problem(slug)
         prompt = _choice(request).prompt(problem)
-        if request.query_params.get("as") == "text":
+        if query.choice(request.query_params, "as", ("json", "text")) == "text":
             answer = HttpResponse(prompt.text, content_type="text/plain; charset=utf-8")
             answer["X-Prompt-Sha256"] = prompt.sha256
             return answer
@@ -137,12 +139,14 @@ class TargetList(ApiView):
     """The hardware that scores are comparable on."""
 
     serializer_class = TargetSerializer
+    pagination_class: Any = SlugPages
     queryset = Target.objects.active()
 
     @extend_schema(operation_id="targets_list", responses={200: TargetSerializer(many=True)})
     def get(self, request: Request) -> Response:
-        """List targets."""
-        return Response(TargetSerializer(Target.objects.active(), many=True).data)
+        """List targets by slug."""
+        page = self.paginate_queryset(self.get_queryset())
+        return self.get_paginated_response(TargetSerializer(page, many=True).data)
 
 
 class TargetDetail(ApiView):
@@ -156,5 +160,5 @@ class TargetDetail(ApiView):
         """Give one target."""
         found = Target.objects.active().filter(slug=slug).first()
         if found is None:
-            raise NotFound("target.not_found", f"There is no target {slug[:80]!r}.")
+            raise NotFound("target.not_found", unknown_target(slug))
         return Response(TargetSerializer(found).data)

@@ -8,22 +8,24 @@ from django.db import connection
 from django.db.models import Q, TextField
 from django.db.models.functions import Cast
 
-from problems.models import Problem, Target
+from portal.core.filtering import OneOf
+from problems import selectors
+from problems.models import Problem
 from problems.solved import solved_on
 
 
 class ProblemFilter(django_filters.FilterSet):
-    """All filters narrow; unknown values find nothing."""
+    """All filters narrow; a value that no problem has is refused with those there are."""
 
     q = django_filters.CharFilter(method="by_text", max_length=100)
-    level = django_filters.NumberFilter(min_value=1, max_value=6)
-    domain = django_filters.CharFilter(max_length=40)
-    parallelism = django_filters.CharFilter(method="by_item", max_length=40)
-    collective = django_filters.CharFilter(method="by_item", max_length=40)
-    bound = django_filters.CharFilter(max_length=20)
-    track = django_filters.CharFilter(field_name="spec__track", max_length=20)
-    solved_on = django_filters.CharFilter(method="by_scores", max_length=40)
-    unsolved_on = django_filters.CharFilter(method="by_scores", max_length=40)
+    level = OneOf(known=lambda: map(str, selectors.facets().levels))
+    domain = OneOf(known=lambda: selectors.facets().domains)
+    parallelism = OneOf(method="by_item", known=lambda: selectors.facets().parallelism)
+    collective = OneOf(method="by_item", known=lambda: selectors.facets().collectives)
+    bound = OneOf(known=lambda: selectors.facets().bounds)
+    track = OneOf(field_name="spec__track", known=lambda: selectors.facets().tracks)
+    solved_on = OneOf(method="by_scores", known=lambda: selectors.target_slugs())
+    unsolved_on = OneOf(method="by_scores", known=lambda: selectors.target_slugs())
 
     class Meta:
         model = Problem
@@ -35,8 +37,6 @@ class ProblemFilter(django_filters.FilterSet):
 
     def by_scores(self, queryset: Any, name: str, value: str) -> Any:
         """Keep problems with (or without) a correct ranked score on a target."""
-        if not Target.objects.active().filter(slug=value).exists():
-            return queryset.none()
         solved = solved_on(value)
         return queryset.filter(pk__in=solved) if name == "solved_on" else queryset.exclude(pk__in=solved)
 

@@ -66,6 +66,7 @@ def _one_of(field: str, value: str, choices: tuple[str, ...]) -> str:
         f"{field}.unknown",
         f"Unknown {field} {value[:40]!r}; choose one of: {', '.join(choices)}.",
         field=field,
+        status=400,
         choices=list(choices),
     )
 

@@ -2,8 +2,37 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from problems.models import Problem, Target
+
+NEAR = 4
+
+
+def near_problems(text: str) -> list[str]:
+    """Return slugs that somebody who wrote `text` may have meant, the nearest first."""
+    slugs = list(Problem.objects.active().values_list("slug", flat=True))
+    wanted = text.strip().lower().replace("-", "_").replace(" ", "_")[:80]
+    inside = [slug for slug in slugs if len(wanted) > 2 and (wanted in slug or slug in wanted)]
+    close = get_close_matches(wanted, slugs, n=NEAR, cutoff=0.5)
+    return list(dict.fromkeys([*close, *inside]))[:NEAR]
+
+
+def unknown_problem(text: str) -> str:
+    """Say that there is no such problem, and which ones are called nearly so."""
+    near = near_problems(text)
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    return f"There is no problem {text[:80]!r}.{hint} All of them: /api/v1/problems/."
+
+
+def target_slugs() -> list[str]:
+    """Return the slugs of the targets that submissions may name."""
+    return list(Target.objects.active().order_by("slug").values_list("slug", flat=True))
+
+
+def unknown_target(text: str) -> str:
+    """Say that there is no such target, and which there are."""
+    return f"There is no target {text[:80]!r}. Targets: {', '.join(target_slugs()) or 'none yet'}."
 
 
 @dataclass(frozen=True)

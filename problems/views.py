@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from django.core.paginator import Paginator
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from portal.core import query
+from portal.core.errors import NotFound
 from problems import selectors
 from problems.filters import ProblemFilter
 from problems.highlight import render as render_code
@@ -21,8 +22,8 @@ PAGE = 100
 def problem_list(request: HttpRequest) -> HttpResponse:
     """Browse: filters and search narrow on the server."""
     found = ProblemFilter(request.GET, queryset=Problem.objects.active().for_lists())
-    rows = found.qs if found.is_valid() else Problem.objects.none()
-    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    query.demand_valid(found.form, request.GET)
+    page = query.page_of(found.qs, PAGE, request.GET)
     facets = selectors.facets()
     context = {
         "page": page,
@@ -40,10 +41,10 @@ def problem_map(request: HttpRequest) -> HttpResponse:
 
 
 def problem_context(slug: str) -> dict[str, Any]:
-    """Return what the problem page shows of the catalogue. Raises Http404."""
+    """Return what the problem page shows of the catalogue. Raises NotFound with near names."""
     problem = Problem.objects.active().filter(slug=slug).first()
     if problem is None:
-        raise Http404
+        raise NotFound("problem.not_found", selectors.unknown_problem(slug))
     targets = sorted(Target.objects.active(), key=lambda t: (not t.spec.get("official"), t.slug))
     prompts = _prompts(problem, targets)
     return {

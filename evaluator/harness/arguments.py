@@ -67,6 +67,8 @@ def demand_source(path: Path) -> None:
         files = solution_files(path)
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from error
     for name, data in files.items():
         _decoded(data, str(path) if len(files) == 1 else f"{path}, member {name}")
 

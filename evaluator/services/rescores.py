@@ -23,6 +23,8 @@ def order_rescore(*, submission: Submission, kind: str, reason: str = "", by: An
     An open confirmation becomes an order when one is asked for, as long as no host has taken it up.
     Raises Conflict for what is not done, was removed, or never got a verdict because of us.
     """
+    if not submission.source:
+        raise Conflict("rescore.no_source", "Its author deleted their account; there is no source to judge.")
     if submission.state != State.DONE or submission.verdict == Verdict.INFRA_ERROR or submission.removed:
         raise Conflict("rescore.not_possible", "Only a finished submission that stands can be scored again.")
     try:

@@ -1,10 +1,11 @@
-"""One middleware: every request has an id, and every answer says it."""
+"""Every request has an id, and every answer says it; what nothing can be done with is refused first."""
 
 import re
 import uuid
 from collections.abc import Callable
 
 from django.conf import settings
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 
 from portal.core import problem_json
@@ -29,6 +30,18 @@ class RequestIdMiddleware:
             request_id.reset(token)
         response["X-Request-Id"] = name
         return response
+
+
+class NulMiddleware:
+    """Refuse an address with a NUL character in it: no text of a database may hold one."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
+            raise BadRequest("There is a NUL character in the address.")
+        return self.get_response(request)
 
 
 class BodyLimitMiddleware:

@@ -3,8 +3,8 @@
 import logging
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, JsonResponse
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.http import Http404, HttpRequest, JsonResponse, UnreadablePostError
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 
@@ -60,10 +60,17 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
         problem = _plain(404, "not_found", "There is nothing at this address, or it is not yours to see.")
     elif isinstance(exc, PermissionDenied):
         problem = _plain(403, "not_allowed", "You may not do this.")
+    elif isinstance(exc, SuspiciousOperation | UnreadablePostError):
+        problem = _plain(400, "malformed", "The request is malformed or was cut short. Send it again, whole.")
     else:
         logger.exception("API view failed", exc_info=exc)
         problem = _plain(500, "internal", "Our fault. Please tell us the request_id.")
     return Response(problem, status=int(str(problem["status"])), headers=headers, content_type=CONTENT_TYPE)
+
+
+def refusal(error: DomainError) -> JsonResponse:
+    """Return a refusal as a problem outside of the REST framework (the data twins of pages)."""
+    return JsonResponse(_domain(error), status=error.status, content_type=CONTENT_TYPE)
 
 
 def response(request: HttpRequest, status_code: int, code: str, detail: str) -> JsonResponse:
@@ -108,7 +115,7 @@ def _rest(exc: exceptions.APIException) -> dict[str, object]:
             status_code=status.HTTP_422_UNPROCESSABLE_ENTITY,
             title="The input is not acceptable",
             code=first.code if len(errors) == 1 else "invalid",
-            detail=first.message,
+            detail=f"{first.field}: {first.message}" if first.field else first.message,
             errors=errors,
         )
     codes = exc.get_codes()
@@ -118,6 +125,9 @@ def _rest(exc: exceptions.APIException) -> dict[str, object]:
         title=_TITLES.get(exc.status_code, "Error"),
         code=code,
         detail=str(exc.detail),
+        errors=[FieldError(field, str(codes), str(exc.detail))]
+        if (field := getattr(exc, "field", ""))
+        else None,
     )
 
 

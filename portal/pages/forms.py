@@ -4,12 +4,14 @@ from collections.abc import Set
 from typing import Any
 
 from django import forms
+from django.utils.datastructures import MultiValueDict
 
 from portal.accounts.models import User
 from portal.submissions import serving
 from portal.submissions.models import Entrant, ModelRun, Submission
 from portal.submissions.states import Mode
 from problems.models import Problem, Target
+from problems.selectors import target_slugs
 
 
 class _Problems(forms.ModelChoiceField):
@@ -71,15 +73,16 @@ class SubmitForm(forms.Form):
         if len(names) == len(choices):
             return ""
         return (
-            (f"Served now: {', '.join(names)}." if names else "No host serves any target at the moment.")
-            + " What you send for another target is kept and waits until a host serves it."
-        )
+            f"Served now: {', '.join(names)}." if names else "No host serves any target at the moment."
+        ) + " What you send for another target is kept and waits until a host serves it."
 
     def clean(self) -> dict[str, Any]:
         """Demand one source."""
         data = super().clean() or {}
         if "file" in self.errors or "source" in self.errors:
             return data
+        if isinstance(self.files, MultiValueDict) and len(self.files.getlist("file")) > 1:
+            self.add_error("file", "You sent several files. Choose one, or pack them into a zip.")
         if data.get("file") is None and not data.get("source"):
             self.add_error("file", "Choose a file, or paste the source below.")
         if data.get("file") is not None and data.get("source"):
@@ -115,15 +118,22 @@ class MineForm(forms.Form):
 
     q = forms.CharField(max_length=100, required=False)
     state = forms.ChoiceField(required=False, choices=())
-    target = forms.CharField(max_length=40, required=False)
+    target = forms.ChoiceField(required=False, choices=())
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field = Submission._meta.get_field("state")
         verdict = Submission._meta.get_field("verdict")
+        slugs = target_slugs()
+        self.fields["target"].choices = [("", "all"), *((slug, slug) for slug in slugs)]  # type: ignore[attr-defined]
         self.fields["state"].choices = [  # type: ignore[attr-defined]
             ("", "all"),
             ("live", "waiting or running"),
             *((v, label) for v, label in verdict.choices or ()),
             *((v, label) for v, label in field.choices or () if v == "cancelled"),
         ]
+        for name in ("state", "target"):
+            known = [value for value, _ in self.fields[name].choices]  # type: ignore[attr-defined]
+            self.fields[name].error_messages["invalid_choice"] = (
+                f"'%(value).40s' is none of: {', '.join(filter(None, known))}."
+            )

@@ -24,6 +24,11 @@ from problems.models import Problem
 MAX_TEXT = 4200  # a little more than the services take, so that they can say what is too long
 
 
+def _field(request: HttpRequest, name: str, limit: int = MAX_TEXT) -> str:
+    """Return a field of a form as text that every database takes."""
+    return request.POST.get(name, "").replace("\0", "")[:limit]
+
+
 def _reviewer(request: HttpRequest) -> User:
     user = signed_in(request)
     if not policies.can_review(user):
@@ -71,12 +76,12 @@ def batch(request: HttpRequest) -> HttpResponse:
     """Order new scores for all results of a problem or of a protocol version."""
     user = _reviewer(request)
     chosen = review.Batch(
-        problem=request.POST.get("problem", "")[:80],
-        harness_version=request.POST.get("harness_version", "")[:40],
+        problem=_field(request, "problem", 80),
+        harness_version=_field(request, "harness_version", 40),
         stale_only=request.POST.get("stale_only") == "yes",
     )
     try:
-        count = review.rescore_all(batch=chosen, by=user, reason=request.POST.get("reason", "")[:MAX_TEXT])
+        count = review.rescore_all(batch=chosen, by=user, reason=_field(request, "reason"))
     except DomainError as error:
         messages.error(request, error.message)
     else:
@@ -113,7 +118,7 @@ def act(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         messages.error(request, "There is no such action.")
     else:
         work, done = chosen
-        reason = request.POST.get("reason", "")[:MAX_TEXT]
+        reason = _field(request, "reason")
         _said(request, lambda: work(submission, user, reason), done)
     return redirect("pages:review" if request.POST.get("next") == "queue" else submission)
 
@@ -123,7 +128,7 @@ def act(request: HttpRequest, submission_id: UUID) -> HttpResponse:
 def standing(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     """What an author does about the standing of their own submission: withdraw, appeal, score again."""
     submission, user = _visible(request, submission_id), signed_in(request)
-    text = request.POST.get("text", "")[:MAX_TEXT]
+    text = _field(request, "text")
     actions: dict[str, tuple[Callable[[], Any], str]] = {
         "withdraw": (
             lambda: review.withdraw(by=user, submission=submission, reason=text),

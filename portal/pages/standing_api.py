@@ -12,6 +12,8 @@ from leaderboard import review
 from portal.accounts.authentication import TokenHasScope
 from portal.accounts.current import signed_in
 from portal.core.errors import NotFound
+from portal.core.fields import BooleanField
+from portal.core.pagination import CursorPages
 from portal.core.views import ApiView, NeedsUser
 from portal.submissions import policies, standing
 from portal.submissions.api import visible_submission
@@ -28,7 +30,7 @@ class AppealTextSerializer(serializers.Serializer[Any]):
 class AnswerSerializer(serializers.Serializer[Any]):
     """What staff answer."""
 
-    upheld = serializers.BooleanField()
+    upheld = BooleanField()
     answer = serializers.CharField(max_length=standing.MAX_TEXT)
 
 
@@ -84,20 +86,28 @@ class SubmissionRescore(ApiView):
         return Response(RescoreSerializer(made).data, status=202)
 
 
+class OldestFirst(CursorPages):
+    """In the order in which they came."""
+
+    ordering = ("created_at", "id")
+
+
 class SubmissionAppeal(ApiView):
     """Object to a rejection or a disqualification, and read the answer."""
 
     permission_classes: Any = (NeedsUser, TokenHasScope)
     serializer_class = AppealTextSerializer
+    pagination_class = OldestFirst
     queryset = Appeal.objects.none()
 
-    @extend_schema(responses={200: AppealSerializer(many=True)})
+    @extend_schema(operation_id="submissions_appeals_list", responses={200: AppealSerializer(many=True)})
     def get(self, request: Request, submission_id: UUID) -> Response:
         """List the appeals of an own submission with their answers."""
         submission = visible_submission(request, submission_id)
         if not policies.can_change(signed_in(request), submission):
             raise NotFound("appeal.private", "Appeals are between the author and staff.")
-        return Response(AppealSerializer(submission.appeals.all(), many=True).data)
+        page = self.paginate_queryset(submission.appeals.all())
+        return self.get_paginated_response(AppealSerializer(page, many=True).data)
 
     @extend_schema(request=AppealTextSerializer, responses={201: AppealSerializer})
     def post(self, request: Request, submission_id: UUID) -> Response:

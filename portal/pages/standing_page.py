@@ -26,7 +26,12 @@ def context(submission: Submission, viewer: policies.Viewer) -> dict[str, Any]:
     can_change = policies.can_change(viewer, submission)
     rescore = _open_rescore(submission)
     appeals = list(submission.appeals.all()) if can_change else []
-    able = submission.state == "done" and submission.verdict != "infra_error" and not submission.removed
+    able = (
+        bool(submission.source)
+        and submission.state == "done"
+        and submission.verdict != "infra_error"
+        and not submission.removed
+    )
     return {
         "provisional": [score for score in scores if score.provisional],
         "stale": stale[0] if stale else "",

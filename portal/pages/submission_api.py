@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.accounts.authentication import TokenHasScope
+from portal.core import query
 from portal.core.errors import Conflict, NotFound
 from portal.core.views import ApiView
 from portal.pages.profile import trace_download
@@ -32,12 +33,8 @@ def _etag(body: dict[str, Any]) -> str:
 
 
 def _wait_seconds(request: Request) -> float:
-    """Return what `?wait=` asks for, within our limit; what is no number counts as no wait."""
-    try:
-        asked = float(request.query_params.get("wait", "0"))
-    except ValueError:
-        return 0.0
-    return min(asked, float(settings.LONG_POLL_MAX_S)) if asked > 0 else 0.0
+    """Return what `?wait=` asks for, within our limit."""
+    return min(query.seconds(request.query_params, "wait"), float(settings.LONG_POLL_MAX_S))
 
 
 def wait_for_change(submission: Submission, seconds: float) -> None:

@@ -5,7 +5,6 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -13,6 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from portal.accounts.current import signed_in
+from portal.core import query
 from portal.core.errors import DomainError, NotFound
 from portal.pages import profile, standing_page, submission_page
 from portal.pages.forms import MineForm, RunForm, SubmitForm
@@ -21,6 +21,8 @@ from portal.submissions.models import Entrant, ModelRun, Submission
 from portal.submissions.runs import create_run
 from portal.submissions.states import LIVE, Verdict
 from portal.submissions.validation import MAX_BYTES
+from problems.models import Problem
+from problems.selectors import target_slugs
 
 PAGE = 50
 DEFAULT_TARGET = "cpu4"
@@ -74,15 +76,22 @@ def _order(form: SubmitForm) -> services.Order:
 
 
 def _initial(request: HttpRequest) -> dict[str, Any]:
-    """Return what to fill in: `?problem=&target=`, or everything of `?from=` an own submission."""
+    """Return what to fill in: `?problem=&target=`, or everything of `?from=` a submission. Raises Http404."""
     initial: dict[str, Any] = {
-        "problem": request.GET.get("problem", ""),
-        "target": request.GET.get("target", DEFAULT_TARGET),
+        "problem": query.choice(
+            request.GET, "problem", Problem.objects.active().values_list("slug", flat=True)
+        ),
+        "target": query.choice(request.GET, "target", target_slugs(), DEFAULT_TARGET),
     }
-    try:
-        before = _visible(request, UUID(request.GET.get("from", "")))
-    except (ValueError, Http404):
+    sent = query.given(request.GET, "from")
+    if not sent:
         return initial
+    try:
+        before = _visible(request, UUID(sent))
+    except ValueError:
+        raise query.refuse(
+            "from", "invalid", f"`from` is the id of a submission, not {sent[:40]!r}."
+        ) from None
     initial |= {"problem": before.problem.slug, "target": before.target.slug, "mode": before.mode}
     if policies.can_view_source(request.user, before) and str(before.source.name).endswith(".py"):
         with before.source.open("rb") as stream:
@@ -118,8 +127,8 @@ def mine(request: HttpRequest) -> HttpResponse:
     """List one's own submissions, newest first."""
     form = MineForm(request.GET)
     rows = Submission.objects.filter(author=signed_in(request)).with_names().order_by("-created_at", "-id")
-    rows = _narrow(rows, form.cleaned_data) if form.is_valid() else rows.none()
-    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    query.demand_valid(form, request.GET)
+    page = query.page_of(_narrow(rows, form.cleaned_data), PAGE, request.GET)
     context = {
         "page": page,
         "form": form,
@@ -170,8 +179,7 @@ def trace(request: HttpRequest, submission_id: UUID) -> HttpResponse:
 def live(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     """The changing part alone, for htmx. `?n=` counts looks without news and slows the next one down."""
     submission = _visible(request, submission_id)
-    looks = request.GET.get("n", "0")
-    count = int(looks) if looks.isascii() and looks.isdigit() and len(looks) < 5 else 0
+    count = query.number(request.GET, "n", low=0, high=10**6, default=0)
     same = request.GET.get("seen", "") == submission_page.mark_of(submission)
     context = submission_page.context(submission, request.user, looks=count + 1 if same else 0)
     return render(request, "submissions/_live.html", context)

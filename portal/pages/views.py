@@ -12,6 +12,7 @@ from evaluator import selectors as evaluator
 from leaderboard import selectors as boards
 from leaderboard.beside import beside
 from portal.core import problem_json
+from portal.core.errors import DomainError
 from portal.core.request_id import request_id
 from portal.pages import documents
 from portal.submissions.models import Submission
@@ -109,6 +110,15 @@ _ERRORS = {
     404: ("Nothing here", "There is nothing at this address, or it is not yours to see."),
     500: ("Our fault", "Something broke on our side. It is in our log under the id below."),
 }
+
+
+def refusal(request: HttpRequest, error: DomainError) -> HttpResponse:
+    """Return what a page refuses as a page, and what a data twin (`….json`, `….csv`) refuses as a problem."""
+    if "." in request.path.rpartition("/")[2]:
+        return problem_json.refusal(error)
+    title, _ = _ERRORS.get(error.status, _ERRORS[400])
+    context = {"code": error.status, "title": title, "advice": error.message, "request_id": request_id.get()}
+    return render(request, "pages/error.html", context, status=error.status)
 
 
 def error(request: HttpRequest, code: int) -> HttpResponse:

@@ -62,6 +62,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
+    "portal.pages.middleware.RefusalMiddleware",
+    "portal.core.middleware.NulMiddleware",
 ]
 
 TEMPLATES = [
@@ -175,6 +177,7 @@ PKB_JUDGE = env.str("PKB_JUDGE", default="evaluator.harness.judge.Judge")
 # --- rules of the door ----------------------------------------------------------------------------
 SUBMIT_MAX_BYTES = 1024 * 1024
 SUBMIT_MAX_QUEUED = env.int("PKB_MAX_QUEUED", default=20)
+SUBMIT_MAX_BATCH = env.int("PKB_MAX_BATCH", default=300)  # waiting in the batch lane, three runs of 87
 SUBMIT_MAX_PER_HOUR = env.int("PKB_MAX_PER_HOUR", default=120)
 REQUEST_MAX_BYTES = 20 * 1024 * 1024  # larger bodies are refused before they are read
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
@@ -195,6 +198,16 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": _VALIDATION + "CommonPasswordValidator"},
     {"NAME": _VALIDATION + "NumericPasswordValidator"},
 ]
+PASSWORD_RESET_TIMEOUT = 4 * 3600
+EMAIL_URL = env.str(
+    "EMAIL_URL", default=""
+)  # such as smtp+tls://user:password@host:587; empty: no mail is sent
+SENDS_MAIL = bool(EMAIL_URL)
+if SENDS_MAIL:
+    globals().update(env.email_url("EMAIL_URL"))
+else:
+    EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
+DEFAULT_FROM_EMAIL = env.str("PKB_MAIL_FROM", default="portal@localhost")
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "pages:my_submissions"
 LOGOUT_REDIRECT_URL = "pages:home"
@@ -214,7 +227,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PAGINATION_CLASS": "portal.core.pagination.CursorPages",
     "PAGE_SIZE": 50,
-    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_FILTER_BACKENDS": ["portal.core.filtering.QueryFilterBackend"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_THROTTLE_CLASSES": ["portal.core.throttles.ScopeThrottle"],
     "DEFAULT_THROTTLE_RATES": {

@@ -1,6 +1,7 @@
 """API of submissions and runs: parse, call one service, answer."""
 
 import re
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from rest_framework.response import Response
 from portal.accounts.authentication import TokenHasScope
 from portal.accounts.current import signed_in
 from portal.core.errors import InvalidInput, NotFound
+from portal.core.filtering import OneOf, WholeNumber
 from portal.core.pagination import CursorPages
 from portal.core.views import ApiView, NeedsUser
 from portal.submissions import policies
@@ -30,8 +32,10 @@ from portal.submissions.serializers import (
     VisibilitySerializer,
 )
 from portal.submissions.services import Order, cancel, set_visibility, submit
-from portal.submissions.states import State, Verdict
+from portal.submissions.states import Mode, State, Verdict
 from portal.submissions.validation import MAX_BYTES
+from problems.models import Problem
+from problems.selectors import target_slugs, unknown_problem, unknown_target
 
 _KEY = re.compile(r"[\x21-\x7e]{1,128}")
 
@@ -44,23 +48,43 @@ def visible_submission(request: Request | HttpRequest, submission_id: UUID) -> S
     return found
 
 
+_YES = ("true", "True", "1")
+
+
+def _one_of(words: type[StrEnum]) -> filters.ChoiceFilter:
+    """Return a filter that takes these words and names them when it gets another."""
+    names = [word.value for word in words]
+    told = {"invalid_choice": f"'%(value).40s' is none of: {', '.join(names)}."}
+    return filters.ChoiceFilter(choices=[(name, name) for name in names], error_messages=told)
+
+
+def _problem_names() -> list[str]:
+    rows = Problem.objects.active().values_list("slug", "number")
+    return [str(name) for row in rows for name in row]
+
+
 class SubmissionFilter(filters.FilterSet):
     """`?problem=&target=&state=&verdict=&mode=&mine=true`."""
 
-    problem = filters.CharFilter(field_name="problem__slug")
-    target = filters.CharFilter(field_name="target__slug")
-    state = filters.ChoiceFilter(choices=[(s.value, s.value) for s in State])
-    verdict = filters.ChoiceFilter(choices=[(v.value, v.value) for v in Verdict])
-    run = filters.NumberFilter(field_name="run_id", min_value=1, max_value=2**62)
-    mine = filters.BooleanFilter(method="only_mine")
+    problem = OneOf(method="of_problem", known=_problem_names, told=unknown_problem)
+    target = OneOf(field_name="target__slug", known=target_slugs, told=unknown_target)
+    state = _one_of(State)
+    verdict = _one_of(Verdict)
+    mode = _one_of(Mode)
+    run = WholeNumber(field_name="run_id", min_value=1, max_value=2**62)
+    mine = OneOf(method="only_mine", known=lambda: (*_YES, "false", "False", "0"))
 
     class Meta:
         model = Submission
-        fields = ("mode",)
+        fields = ()
 
-    def only_mine(self, queryset: Any, name: str, value: bool) -> Any:
+    def of_problem(self, queryset: Any, name: str, value: str) -> Any:
+        """Keep those for one problem, by slug or number."""
+        return queryset.filter(**{"problem__number" if value.isdigit() else "problem__slug": value})
+
+    def only_mine(self, queryset: Any, name: str, value: str) -> Any:
         """Keep the caller's own when asked to."""
-        if not value:
+        if value not in _YES:
             return queryset
         user = self.request.user
         return queryset.filter(author=user) if user.is_authenticated else queryset.none()
@@ -80,7 +104,7 @@ class SubmissionList(ApiView):
         """Return what lists show to the caller."""
         return Submission.objects.listed_for(self.request.user).with_names()
 
-    @extend_schema(operation_id="submissions_list")
+    @extend_schema(operation_id="submissions_list", responses={200: SubmissionSerializer(many=True)})
     def get(self, request: Request) -> Response:
         """List submissions, newest first."""
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
@@ -115,11 +139,6 @@ def _order(request: Request) -> Order:
     form = OrderSerializer(data=request.data)
     form.is_valid(raise_exception=True)
     got = form.validated_data
-    key = request.headers.get("Idempotency-Key", "")
-    if key and not _KEY.fullmatch(key):
-        raise InvalidInput(
-            "idempotency.key_invalid", "A key has 1 to 128 visible ASCII characters.", field="Idempotency-Key"
-        )
     if "file" in got:
         upload = got["file"]
         # one byte more than the limit is enough to see that it is too large
@@ -142,8 +161,18 @@ def _order(request: Request) -> Order:
         source_public=got["source_public"],
         results_public=got["results_public"],
         lane=Submission.Lane.BATCH if got["batch"] else Submission.Lane.INTERACTIVE,
-        idempotency_key=key,
+        idempotency_key=idempotency_key(request),
     )
+
+
+def idempotency_key(request: Request) -> str:
+    """Return the caller's `Idempotency-Key`, empty without one; InvalidInput for what is none."""
+    key = request.headers.get("Idempotency-Key", "")
+    if key and not _KEY.fullmatch(key):
+        raise InvalidInput(
+            "idempotency.key_invalid", "A key has 1 to 128 visible ASCII characters.", field="Idempotency-Key"
+        )
+    return key
 
 
 class SubmissionCancel(ApiView):
@@ -210,7 +239,7 @@ class RunList(ApiView):
     pagination_class = CursorPages
     queryset = ModelRun.objects.none()
 
-    @extend_schema(operation_id="runs_list")
+    @extend_schema(operation_id="runs_list", responses={200: RunSerializer(many=True)})
     def get(self, request: Request) -> Response:
         """List the runs you may submit to."""
         page = self.paginate_queryset(ModelRun.objects.usable_by(signed_in(request)))

@@ -12,7 +12,7 @@ MAIN = "solution.py"
 MAX_MEMBERS = 32
 MAX_RATIO = 200
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,79}\.(?:cu|cuh|h)")
-_DAMAGE = (
+DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
     EOFError,
@@ -38,8 +38,12 @@ def read(content: bytes, *, max_total: int, field: str = "file") -> dict[str, by
     try:
         archive = zipfile.ZipFile(io.BytesIO(content))
         infos = archive.infolist()
-    except _DAMAGE as error:
-        raise InvalidInput("zip.broken", f"The archive cannot be read: {error}.", field=field) from error
+    except DAMAGE as error:
+        raise InvalidInput(
+            "zip.broken",
+            f"The archive cannot be read: {error}. Pack it again and send it whole.",
+            field=field,
+        ) from error
     if len(infos) > MAX_MEMBERS:
         raise InvalidInput(
             "zip.too_many", f"{len(infos)} members; at most {MAX_MEMBERS} are taken.", field=field
@@ -48,7 +52,7 @@ def read(content: bytes, *, max_total: int, field: str = "file") -> dict[str, by
     left = max_total
     for info in infos:
         _check_member(info, members, field)
-        members[info.filename] = _unpack(archive, info, left, field)
+        members[info.filename] = unpack(archive, info, left, field)
         left -= len(members[info.filename])
     if MAIN not in members:
         raise InvalidInput(
@@ -81,11 +85,12 @@ def _check_member(info: zipfile.ZipInfo, seen: dict[str, bytes], field: str) -> 
         raise InvalidInput("zip.duplicate", f"Member {name!r} is there twice. Pack it once.", field=field)
 
 
-def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, left: int, field: str) -> bytes:
+def unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, left: int, field: str) -> bytes:
+    """Return the content of a member, at most `left` bytes. Raises InvalidInput, naming the member."""
     try:
         with archive.open(info) as stream:
             data = stream.read(left + 1)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise InvalidInput(
             "zip.broken", f"Member {info.filename!r} cannot be read: {error}.", field=field
         ) from error

@@ -26,6 +26,8 @@ def can_view(user: Viewer, submission: Submission) -> bool:
 
 def can_view_source(user: Viewer, submission: Submission) -> bool:
     """See the source, and what quotes it: logs and stacks."""
+    if not submission.source:  # erased with its author's account
+        return False
     shown = submission.source_public and not submission.removed
     return _owns(user, submission) or (shown and can_view(user, submission))
 
@@ -62,13 +64,19 @@ def can_submit_to(user: User, run: ModelRun) -> bool:
 
 @dataclass(frozen=True)
 class Quota:
-    """What a user may still send now. Submissions that ended by a fault of ours are not counted."""
+    """What a user may still send now. Submissions that ended by a fault of ours are not counted.
+
+    What waits in the batch lane, behind everybody's interactive work, has a limit of its own and does not
+    count for the other two.
+    """
 
     queued: int
     queued_limit: int
     hour: int
     hour_limit: int
     frees_at: datetime | None
+    batch: int = 0
+    batch_limit: int = 0
 
     @property
     def remaining(self) -> int:
@@ -79,22 +87,37 @@ class Quota:
 def quota_of(user: User) -> Quota:
     """Return the quota of a user. Count inside the transaction that inserts, or it is only a forecast."""
     mine = Submission.objects.filter(author=user).exclude(verdict=Verdict.INFRA_ERROR)
-    recent = mine.filter(created_at__gt=timezone.now() - timedelta(hours=1))
+    live = mine.filter(state__in=[s.value for s in LIVE])
+    batch = live.filter(lane=Submission.Lane.BATCH).count()
+    interactive = mine.exclude(lane=Submission.Lane.BATCH)
+    recent = interactive.filter(created_at__gt=timezone.now() - timedelta(hours=1))
     oldest = recent.order_by("created_at").values_list("created_at", flat=True).first()
     return Quota(
-        queued=mine.filter(state__in=[s.value for s in LIVE]).count(),
+        queued=live.count() - batch,
         queued_limit=settings.SUBMIT_MAX_QUEUED,
         hour=recent.count(),
         hour_limit=settings.SUBMIT_MAX_PER_HOUR,
         frees_at=oldest + timedelta(hours=1) if oldest else None,
+        batch=batch,
+        batch_limit=settings.SUBMIT_MAX_BATCH,
     )
 
 
-def demand_quota(user: User) -> None:
-    """Raise TooMany when `user` may not send another submission now. Staff have no quota."""
+def demand_quota(user: User, lane: int = Submission.Lane.INTERACTIVE) -> None:
+    """Raise TooMany when `user` may not send another submission into a lane now. Staff have no quota."""
     if user.is_staff:
         return
     quota = quota_of(user)
+    if lane == Submission.Lane.BATCH:
+        if quota.batch >= quota.batch_limit:
+            raise TooMany(
+                "quota.batch",
+                f"{quota.batch} of your submissions wait in the batch lane; at most {quota.batch_limit} may. "
+                "Wait for some to end or cancel some.",
+                retry_after=60,
+                limit=quota.batch_limit,
+            )
+        return
     if quota.queued >= quota.queued_limit:
         raise TooMany(
             "quota.queued",

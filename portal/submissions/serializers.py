@@ -5,23 +5,53 @@ from typing import Any
 from rest_framework import serializers
 from rest_framework.reverse import reverse
 
+from portal.core.fields import BooleanField, ChoiceField
+from portal.core.query import none_of
 from portal.submissions.models import Entrant, ModelRun, Submission
 from portal.submissions.serving import notice
 from portal.submissions.states import WAITING, Mode, State
+
+
+def demand_known(form: Any) -> None:
+    """Refuse a field that the form does not have: it may be a slip of the pen that we would ignore."""
+    for name in form.initial_data:
+        if name not in form.fields:
+            raise serializers.ValidationError(
+                {str(name)[:60]: serializers.ErrorDetail(none_of(str(name), form.fields), "unknown_field")}
+            )
 
 
 class OrderSerializer(serializers.Serializer[Any]):
     """A submission as sent. Give the source as `file` (multipart) or `source` (text), not both."""
 
     file = serializers.FileField(
-        required=False, help_text="A .py, or a .zip with solution.py and .cu/.cuh/.h."
+        required=False,
+        allow_empty_file=True,  # the service says what to send instead
+        help_text="A .py, or a .zip with solution.py and .cu/.cuh/.h.",
+        error_messages={
+            "invalid": "This came as text, not as a file. With curl, write an @ before the name of the file: "
+            "-F file=@solution.py. To send text, name the field `source`.",
+            "no_name": "The file has no name. Send one that ends in .py or .zip.",
+        },
     )
     source = serializers.CharField(  # type: ignore[assignment]
         required=False, trim_whitespace=False, help_text="The text of solution.py, instead of `file`."
     )
-    problem = serializers.CharField(max_length=80, help_text="Slug or number of the problem.")
-    target = serializers.CharField(max_length=40, help_text="Slug of the target, such as cpu4.")
-    mode = serializers.ChoiceField(choices=[m.value for m in Mode], default=Mode.SCORE.value)
+    problem = serializers.CharField(
+        max_length=80,
+        help_text="Slug or number of the problem.",
+        error_messages=dict.fromkeys(
+            ("required", "blank"), "Say which problem: a slug or number of /api/v1/problems/."
+        ),
+    )
+    target = serializers.CharField(
+        max_length=40,
+        help_text="Slug of the target, such as cpu4.",
+        error_messages=dict.fromkeys(
+            ("required", "blank"), "Say which target: a slug of /api/v1/targets/, such as cpu4."
+        ),
+    )
+    mode = ChoiceField(choices=[m.value for m in Mode], default=Mode.SCORE.value)
     size = serializers.CharField(max_length=16, required=False, allow_blank=True, default="")
     run = serializers.IntegerField(
         required=False, allow_null=True, min_value=1, max_value=2**62, default=None
@@ -40,12 +70,13 @@ class OrderSerializer(serializers.Serializer[Any]):
     parent = serializers.UUIDField(  # type: ignore[assignment]
         required=False, allow_null=True, default=None
     )
-    source_public = serializers.BooleanField(required=False, default=False)
-    results_public = serializers.BooleanField(required=False, default=True)
-    batch = serializers.BooleanField(required=False, default=False, help_text="Wait behind interactive work.")
+    source_public = BooleanField(required=False, default=False)
+    results_public = BooleanField(required=False, default=True)
+    batch = BooleanField(required=False, default=False, help_text="Wait behind interactive work.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Demand exactly one source."""
+        """Demand exactly one source, and no field that we would ignore."""
+        demand_known(self)
         if ("file" in attrs) == ("source" in attrs):
             raise serializers.ValidationError(
                 {
@@ -54,6 +85,29 @@ class OrderSerializer(serializers.Serializer[Any]):
                     )
                 }
             )
+        return attrs
+
+
+class UploadSerializer(serializers.Serializer[Any]):
+    """Many solutions of one run, as a zip of files named N_slug_backend.py."""
+
+    file = serializers.FileField(
+        allow_empty_file=True,
+        help_text="A zip; each file is named N_slug_backend.py (or .zip), such as 1_allreduce_cuda.py.",
+        error_messages={"invalid": "This came as text, not as a file. With curl: -F file=@solutions.zip."},
+    )
+    target = serializers.CharField(max_length=40, help_text="Slug of the target, such as cpu4.")
+    mode = ChoiceField(choices=[m.value for m in Mode], default=Mode.SCORE.value)
+    sample = serializers.IntegerField(
+        required=False, allow_null=True, min_value=0, max_value=9999, default=None
+    )
+    step = serializers.IntegerField(required=False, min_value=0, max_value=999, default=0)
+    source_public = BooleanField(required=False, default=False)
+    results_public = BooleanField(required=False, default=True)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Demand no field that we would ignore."""
+        demand_known(self)
         return attrs
 
 
@@ -140,8 +194,8 @@ def links_of(submission: Submission, request: Any) -> dict[str, str]:
 class VisibilitySerializer(serializers.Serializer[Any]):
     """Who may see a submission's source and results."""
 
-    source_public = serializers.BooleanField(required=False)
-    results_public = serializers.BooleanField(required=False)
+    source_public = BooleanField(required=False)
+    results_public = BooleanField(required=False)
 
 
 class CancelSerializer(serializers.Serializer[Any]):
@@ -170,11 +224,11 @@ class NewRunSerializer(serializers.Serializer[Any]):
 
     entrant_name = serializers.CharField(max_length=120)
     run_name = serializers.CharField(max_length=120)
-    harness = serializers.ChoiceField(choices=ModelRun.Harness.choices)
-    kind = serializers.ChoiceField(choices=Entrant.Kind.choices, default=Entrant.Kind.MODEL)
+    harness = ChoiceField(choices=ModelRun.Harness.choices)
+    kind = ChoiceField(choices=Entrant.Kind.choices, default=Entrant.Kind.MODEL)
     vendor = serializers.CharField(max_length=120, required=False, allow_blank=True, default="")
-    open_weights = serializers.BooleanField(required=False, allow_null=True, default=None)
-    reasoning = serializers.BooleanField(required=False, allow_null=True, default=None)
+    open_weights = BooleanField(required=False, allow_null=True, default=None)
+    reasoning = BooleanField(required=False, allow_null=True, default=None)
     prompt_variant = serializers.CharField(max_length=60, required=False, allow_blank=True, default="")
     prompt_hash = serializers.CharField(max_length=64, required=False, allow_blank=True, default="")
     day = serializers.DateField(required=False, allow_null=True, default=None)
@@ -190,3 +244,5 @@ class QuotaSerializer(serializers.Serializer[Any]):
     hour_limit = serializers.IntegerField()
     remaining = serializers.IntegerField()
     frees_at = serializers.DateTimeField(allow_null=True)
+    batch = serializers.IntegerField()
+    batch_limit = serializers.IntegerField()

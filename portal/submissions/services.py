@@ -10,7 +10,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from portal.accounts.models import User
-from portal.core.errors import Conflict, InvalidInput, NotAllowed
+from portal.core.errors import Conflict, InvalidInput, NotAllowed, StateConflict
 from portal.core.storage import stored
 from portal.submissions import doorbell, policies, serving
 from portal.submissions.models import AuditEvent, ModelRun, Submission
@@ -20,6 +20,7 @@ from portal.submissions.transitions import move
 from portal.submissions.validation import Source, read_source, shown_name
 from problems.models import Problem, Target
 from problems.registry import UnknownProblem, load_problem, load_target
+from problems.selectors import unknown_problem, unknown_target
 
 __all__ = ["Accepted", "Order", "cancel", "move", "set_visibility", "submit"]
 
@@ -106,7 +107,7 @@ def _insert(
     by: User, order: Order, problem: Problem, target: Target, source: Source, new_id: uuid.UUID, path: str
 ) -> Submission:
     locked = User.objects.select_for_update().get(pk=by.pk)  # counting and inserting are one step per user
-    policies.demand_quota(locked)
+    policies.demand_quota(locked, order.lane)
     run = find_run(by=locked, run_id=order.run_id, model=order.model)
     now = timezone.now()
     submission = Submission.objects.create(
@@ -152,14 +153,24 @@ def cancel(*, by: User, submission: Submission, reason: str = "") -> Submission:
     """
     if not policies.can_change(by, submission):
         raise NotAllowed("submission.not_yours", "Only the author and staff may cancel this submission.")
-    move(
-        submission_id=submission.pk,
-        to=State.CANCELLED,
-        code="cancelled.by_user",
-        message="Cancelled before a verdict. Nothing was counted.",
-        by=by,
-        reason=reason,
-    )
+    try:
+        move(
+            submission_id=submission.pk,
+            to=State.CANCELLED,
+            code="cancelled.by_user",
+            message="Cancelled before a verdict. Nothing was counted.",
+            by=by,
+            reason=reason,
+        )
+    except StateConflict as error:
+        submission.refresh_from_db()
+        verdict = f" with the verdict {submission.verdict}" if submission.verdict else ""
+        raise StateConflict(
+            error.code,
+            f"It is {submission.state} already{verdict}; only what waits or runs can be cancelled.",
+            state=submission.state,
+            verdict=submission.verdict,
+        ) from error
     submission.refresh_from_db()
     return submission
 
@@ -211,19 +222,14 @@ def _find_problem(slug: str) -> Problem:
     )
     found = by_number or active.filter(slug=slug).first()
     if found is None:
-        raise InvalidInput(
-            "problem.unknown", f"There is no problem {slug[:80]!r}. See /api/v1/problems/.", field="problem"
-        )
+        raise InvalidInput("problem.unknown", unknown_problem(slug), field="problem")
     return found
 
 
 def _find_target(slug: str) -> Target:
     found = Target.objects.active().filter(slug=slug).first()
     if found is None:
-        known = ", ".join(Target.objects.active().values_list("slug", flat=True)) or "none yet"
-        raise InvalidInput(
-            "target.unknown", f"There is no target {slug[:80]!r}. Targets: {known}.", field="target"
-        )
+        raise InvalidInput("target.unknown", unknown_target(slug), field="target")
     return found
 
 

@@ -65,7 +65,10 @@ def withdraw(*, by: User, submission: Submission, reason: str = "") -> None:
     if not policies.can_withdraw(by, submission):
         raise NotAllowed("submission.not_yours", "Only the author may withdraw this submission.")
     if submission.state != State.DONE:
-        raise Conflict("submission.not_done", "Only what is done can be withdrawn; cancel it instead.")
+        raise Conflict(
+            "submission.not_done",
+            f"It is {submission.state}; only what is done can be withdrawn. Cancel what still waits or runs.",
+        )
     _remove(submission, Submission.Removed.WITHDRAWN, " ".join(reason.split())[:MAX_REASON], by)
 
 
@@ -119,7 +122,11 @@ def appeal(*, by: User, submission: Submission, text: str) -> Appeal:
         raise InvalidInput("appeal.text", f"Say why, in at most {MAX_TEXT} characters.", field="text")
     ground = ground_of(submission)
     if not ground:
-        raise Conflict("appeal.no_ground", "Only a rejection or a disqualification can be appealed.")
+        raise Conflict(
+            "appeal.no_ground",
+            "Only a rejection or a disqualification can be appealed; "
+            f"this is {submission.removed or submission.verdict or submission.state}.",
+        )
     try:
         with transaction.atomic():
             made = Appeal.objects.create(submission=submission, author=by, ground=ground, text=told)

@@ -65,14 +65,16 @@ def read_source(
         raw = members[bundles.MAIN]
         main, kept = decode(raw, bundles.MAIN, field), "solution.zip"
     elif filename.lower().endswith(".zip"):
-        raise InvalidInput("zip.broken", "The name ends in .zip but this is no zip archive.", field=field)
+        raise InvalidInput(
+            "zip.broken",
+            "The name ends in .zip but this is no zip archive. Pack solution.py with `zip`, or send the .py.",
+            field=field,
+        )
     else:
         raw = content
         main, kept = decode(content, "the file", field), "solution.py"
     check_entry(main, arity, field)
-    return Source(
-        kept, content, hashlib.sha256(content).hexdigest(), main, hashlib.sha256(raw).hexdigest()
-    )
+    return Source(kept, content, hashlib.sha256(content).hexdigest(), main, hashlib.sha256(raw).hexdigest())
 
 
 def decode(data: bytes, name: str, field: str = _FIELD) -> str:

@@ -199,7 +199,7 @@ def test_lists_do_not_ask_more_the_longer_they_are(
     with django_assert_max_num_queries(3):
         client.get("/")
     client.force_login(author)
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(10):
         client.get("/submissions/")
 
 

@@ -80,7 +80,7 @@ BAD: dict[str, tuple[dict[str, Any], int, str, str]] = {
     "not UTF-8": ({"file": b"\xff\xfedef solution(x): pass"}, 422, "source.not_utf8", "file"),
     "NUL": ({"file": b"def solution(x): pass\0"}, 422, "source.nul", "file"),
     "over 1 MiB": ({"file": b"#" * (MAX_BYTES + 1)}, 413, "source.too_large", "file"),
-    "empty": ({"file": b""}, 422, "file.empty", "file"),
+    "empty": ({"file": b""}, 422, "source.empty", "file"),
     "no solution": ({"file": b"def solve(x): pass"}, 422, "source.no_solution", "file"),
     "syntax": ({"file": b"def solution(x)\n  pass"}, 422, "source.syntax_error", "file"),
     "arity": ({"file": b"def solution(): pass"}, 422, "source.arity", "file"),
@@ -96,6 +96,10 @@ BAD: dict[str, tuple[dict[str, Any], int, str, str]] = {
     "unknown run": ({"run": "77"}, 422, "run.unknown", "run"),
     "huge run": ({"run": "9" * 30}, 422, "run.max_value", "run"),
     "negative sample": ({"sample": "-1"}, 422, "sample.min_value", "sample"),
+    "another field": ({"samlpe": "1"}, 422, "samlpe.unknown_field", "samlpe"),
+    "a zip that is none": ({"file": upload(b"solution", "a.zip")}, 422, "zip.broken", "file"),
+    "a file sent as text": ({"file": "solution.py"}, 422, "file.invalid", "file"),
+    "no true and no false": ({"batch": "perhaps"}, 422, "batch.invalid", "batch"),
     "parent is no id": ({"parent": "x"}, 422, "parent.invalid", "parent"),
     "NUL in a field": ({"problem": "a\0b"}, 422, "problem.null_characters_not_allowed", "problem"),
 }
@@ -138,6 +142,82 @@ def test_bodies_that_are_no_request_are_refused(api: Client, body: bytes, status
 def test_other_media_types_are_415(api: Client) -> None:
     response = api(factories.UserFactory()).post(URL, b"x", content_type="text/plain")
     demand_problem(response, 415, "unsupported_media_type")
+
+
+def part(name: str, value: bytes, filename: str = "") -> bytes:
+    named = f'; filename="{filename}"' if filename else ""
+    return f'--b\r\nContent-Disposition: form-data; name="{name}"{named}\r\n\r\n'.encode() + value + b"\r\n"
+
+
+ORDER = part("problem", b"allreduce") + part("target", b"cpu4")
+SOURCE = part("file", factories.GOOD.encode(), "solution.py")
+TORN = {
+    "whole": (SOURCE + ORDER + b"--b--\r\n", 202, ""),
+    "cut in the closing boundary": (ORDER + SOURCE + b"--b", 400, "cut short"),
+    "cut in the file": (ORDER + SOURCE[:-20], 400, "cut short"),
+    "empty": (b"", 422, "Say which problem"),
+    "two files": (SOURCE + SOURCE + ORDER + b"--b--\r\n", 400, "`file` is there 2 times"),
+    "a file and a text of that name": (SOURCE + ORDER + part("file", b"x") + b"--b--\r\n", 400, "2 times"),
+    "two targets": (
+        SOURCE + ORDER + part("target", b"h100x4") + b"--b--\r\n",
+        400,
+        "`target` is there 2 times",
+    ),
+    "nine files": (b"".join(part(f"f{n}", b"x", "a.py") for n in range(9)) + b"--b--\r\n", 400, "too much"),
+    "200 fields": (b"".join(part(f"f{n}", b"x") for n in range(200)) + b"--b--\r\n", 400, "too much"),
+    "a field of 5 MB": (part("problem", b"x" * 5_000_000) + b"--b--\r\n", 400, "too much"),
+    "no name": (
+        b"--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n" + ORDER + b"--b--\r\n",
+        422,
+        "Send the source",
+    ),
+    "a file without a name": (
+        ORDER + b'--b\r\nContent-Disposition: form-data; name="file"; filename=""\r\n\r\nx\r\n--b--\r\n',
+        422,
+        "not as a file",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "status", "word"), TORN.values(), ids=TORN)
+def test_a_form_is_taken_whole_or_not_at_all(api: Client, body: bytes, status: int, word: str) -> None:
+    client = api(factories.UserFactory())
+    response = client.post(URL, body, content_type="multipart/form-data; boundary=b")
+    assert response.status_code == status, response.content
+    assert Submission.objects.count() == (status == 202)
+    if status != 202:
+        assert response["Content-Type"] == "application/problem+json"
+        assert word in response.json()["detail"]
+
+
+def test_a_field_that_is_there_twice_is_named(api: Client) -> None:
+    body = SOURCE + SOURCE + ORDER + b"--b--\r\n"
+    form_type = "multipart/form-data; boundary=b"
+    response = api(factories.UserFactory()).post(URL, body, content_type=form_type)
+    demand_problem(response, 400, "file.repeated", "file")
+    twice = b'{"problem": "allreduce", "problem": "1"}'
+    response = api(factories.UserFactory()).post(URL, twice, content_type="application/json")
+    assert "'problem' is there twice" in demand_problem(response, 400, "parse_error")["detail"]
+
+
+def test_a_refusal_says_what_would_be_taken(api: Client) -> None:
+    client = api(factories.UserFactory())
+    for change, words in (
+        ({"mode": "turbo"}, "check, quick, score, profile"),
+        ({"problem": "all_reduce"}, "Did you mean allreduce"),
+        ({"problem": ""}, "/api/v1/problems/"),
+        ({"target": "tpu"}, "Targets: cpu4"),
+        ({"samlpe": "1"}, "sample"),
+        ({"file": upload(b"")}, "Send the file with `solution` in it"),
+        ({"file": upload(b"x", "a.zip")}, "Pack solution.py"),
+        ({"file": "solution.py"}, "-F file=@solution.py"),
+    ):
+        detail = client.post(URL, form(**change)).json()["detail"]
+        assert words in detail
+    body = {"entrant_name": "a", "run_name": "b", "harness": "magic", "kind": "robot"}
+    answer = client.post("/api/v1/runs/", body, format="json").json()
+    assert [error["field"] for error in answer["errors"]] == ["harness", "kind"]
+    assert "single-shot, agentic" in answer["detail"]
 
 
 def test_broken_multipart_bodies_are_refused(api: Client) -> None:
@@ -218,7 +298,7 @@ def test_waiting_ends_at_once_for_what_is_final_and_in_time_for_the_rest(api: Cl
     assert client.get(f"{URL}{factories.judged().pk}/?wait=25").json()["state"] == "done"
     assert client.get(f"{URL}{factories.submission().pk}/?wait=0.3").json()["state"] == "queued"
     for odd in ("nan", "-1", "abc", "inf", "1e999"):
-        assert client.get(f"{URL}{factories.judged().pk}/?wait={odd}").status_code == 200
+        demand_problem(client.get(f"{URL}{factories.judged().pk}/?wait={odd}"), 400, "wait.invalid", "wait")
 
 
 def test_there_is_no_result_before_it_is_done(api: Client) -> None:
@@ -258,7 +338,12 @@ def test_cancel_over_the_api(api: Client) -> None:
     demand_problem(api(factories.UserFactory()).post(f"{URL}{row.pk}/cancel/"), 403, "submission.not_yours")
     response = api(author).post(f"{URL}{row.pk}/cancel/", {"reason": "typo"}, format="json")
     assert (response.status_code, response.json()["state"]) == (200, "cancelled")
-    demand_problem(api(author).post(f"{URL}{row.pk}/cancel/"), 409, "submission.state_conflict")
+    body = demand_problem(api(author).post(f"{URL}{row.pk}/cancel/"), 409, "submission.state_conflict")
+    assert (body["state"], body["detail"][:23]) == ("cancelled", "It is cancelled already")
+    done = factories.judged(author, "incorrect")
+    body = demand_problem(api(author).post(f"{URL}{done.pk}/cancel/"), 409, "submission.state_conflict")
+    assert (body["state"], body["verdict"]) == ("done", "incorrect")
+    assert "It is done already with the verdict incorrect" in body["detail"]
 
 
 def test_the_list_filters_pages_and_asks_few_queries(api: Client, django_assert_max_num_queries: Any) -> None:
@@ -274,7 +359,9 @@ def test_the_list_filters_pages_and_asks_few_queries(api: Client, django_assert_
     first = client.get(f"{URL}?page_size=3").json()
     assert len(first["results"]) == 3
     assert len(client.get(first["next"]).json()["results"]) == 1
-    demand_problem(client.get(f"{URL}?state=lost"), 422, "state.invalid_choice", "state")
+    for query, count in (("problem=1", 4), ("problem=allreduce", 4), ("mine=True", 3), ("mine=0", 4)):
+        assert len(client.get(f"{URL}?{query}").json()["results"]) == count
+    demand_problem(client.get(f"{URL}?state=lost"), 400, "state.invalid_choice", "state")
 
 
 def test_runs_are_made_listed_and_used(api: Client) -> None:

@@ -120,7 +120,7 @@ def test_appeal_and_answer_by_api(api: Callable[..., APIClient]) -> None:
     assert mine.post(f"{path}answer/", {"upheld": True, "answer": "x"}, format="json").status_code == 403
     answered = boss.post(f"{path}answer/", {"upheld": False, "answer": "No."}, format="json")
     assert (answered.status_code, answered.json()["state"]) == (200, "dismissed")
-    assert mine.get(path).json()[0]["answer"] == "No."
+    assert mine.get(path).json()["results"][0]["answer"] == "No."
     assert other.get(path).status_code == 404
 
 

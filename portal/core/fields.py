@@ -1,0 +1,25 @@
+"""Fields of request bodies whose refusals say what would be taken."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+
+class ChoiceField(serializers.ChoiceField):
+    """One of some words; another is refused with the list of them."""
+
+    default_error_messages = {"invalid_choice": '"{input}" is none of: {choices}.'}  # noqa: RUF012
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Return the choice."""
+        if data == "" and self.allow_blank:
+            return ""
+        if str(data) not in self.choice_strings_to_values:
+            self.fail("invalid_choice", input=str(data)[:40], choices=", ".join(map(str, self.choices)))
+        return self.choice_strings_to_values[str(data)]
+
+
+class BooleanField(serializers.BooleanField):
+    """True or false."""
+
+    default_error_messages = {"invalid": "Send true or false."}  # noqa: RUF012
