@@ -1,7 +1,7 @@
 """Paths of people."""
 
 from django.contrib.auth import views as auth
-from django.urls import path, reverse_lazy
+from django.urls import path
 
 from portal.accounts import views
 
@@ -17,10 +17,21 @@ urlpatterns = [
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path(
         "password/",
-        auth.PasswordChangeView.as_view(
-            template_name="accounts/password.html", success_url=reverse_lazy("accounts:tokens")
-        ),
+        views.ChangePassword.as_view(),
         name="password",
+    ),
+    path("password/reset/", views.ResetPassword.as_view(), name="reset"),
+    path(
+        "password/reset/sent/",
+        auth.PasswordResetDoneView.as_view(
+            template_name="accounts/reset_sent.html", extra_context={"hours": views.RESET_HOURS}
+        ),
+        name="reset_sent",
+    ),
+    path(
+        "password/reset/<str:uidb64>/<str:token>/",
+        views.SetPassword.as_view(),
+        name="reset_confirm",
     ),
     path("tokens/", views.tokens, name="tokens"),
     path("tokens/<int:token_id>/revoke/", views.revoke, name="revoke"),

@@ -1,10 +1,15 @@
 """Pages of people: sign up, API tokens. Log in and out are Django's own."""
 
+from typing import Any
+
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import login
+from django.contrib.auth import views as auth
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse_lazy
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
@@ -14,6 +19,46 @@ from portal.accounts import services
 from portal.accounts.current import signed_in
 from portal.accounts.forms import SignUpForm, TokenForm
 from portal.core.errors import DomainError
+
+RESET_HOURS = settings.PASSWORD_RESET_TIMEOUT // 3600
+
+
+class ChangePassword(auth.PasswordChangeView):
+    """Set another password, knowing the present one."""
+
+    template_name = "accounts/password.html"
+    success_url = reverse_lazy("accounts:tokens")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Say that it worked."""
+        messages.success(self.request, "Your password is changed.")
+        return super().form_valid(form)
+
+
+class ResetPassword(auth.PasswordResetView):
+    """Ask for a link by mail; the answer does not tell whether there is such an account."""
+
+    template_name = "accounts/reset.html"
+    email_template_name = "accounts/reset_mail.txt"
+    subject_template_name = "accounts/reset_subject.txt"
+    success_url = reverse_lazy("accounts:reset_sent")
+    extra_email_context = {"hours": RESET_HOURS}  # noqa: RUF012
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """Say whether this site sends mail at all."""
+        return super().get_context_data(**kwargs) | {"sends_mail": settings.SENDS_MAIL}
+
+
+class SetPassword(auth.PasswordResetConfirmView):
+    """Set a new password by the link of the mail."""
+
+    template_name = "accounts/reset_new.html"
+    success_url = reverse_lazy("accounts:login")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Say that it worked."""
+        messages.success(self.request, "Your password is set. Log in with it.")
+        return super().form_valid(form)
 
 
 @sensitive_post_parameters("password1", "password2")

@@ -36,6 +36,11 @@ TABLE: dict[str, dict[str, tuple[int, int, int, int]]] = {
     "/embed/cpu4/allreduce/record/": {"GET": OPEN, "POST": NO_POST},
     "/healthz": {"GET": OPEN},
     "/readyz": {"GET": OPEN},
+    "/account/": {"GET": USER, "POST": (LOGIN, 422, 422, 422)},
+    "/account/data.zip": {"GET": USER, "POST": (LOGIN, 405, 405, 405)},
+    "/accounts/password/reset/": {"GET": OPEN, "POST": OPEN},
+    "/accounts/password/reset/sent/": {"GET": OPEN, "POST": NO_POST},
+    "/accounts/password/reset/x/y/": {"GET": OPEN},
     "/submit/": {"GET": USER, "POST": (LOGIN, 422, 422, 422)},
     "/runs/new/": {"GET": USER, "POST": (LOGIN, 422, 422, 422)},
     "/submissions/": {"GET": USER, "POST": (LOGIN, 405, 405, 405)},
@@ -73,6 +78,7 @@ TABLE: dict[str, dict[str, tuple[int, int, int, int]]] = {
     "/api/v1/targets/": {"GET": OPEN, "POST": API_NO_POST},
     "/api/v1/targets/cpu4/": {"GET": OPEN, "POST": API_NO_POST},
     "/api/v1/runs/": {"GET": (401, 200, 200, 200), "POST": (401, 422, 422, 422)},
+    "/api/v1/runs/{run}/upload/": {"GET": (401, 405, 405, 405), "POST": (401, 404, 422, 422)},
     "/api/v1/quota/": {"GET": (401, 200, 200, 200), "POST": API_NO_POST},
     "/api/v1/submissions/": {"GET": OPEN, "POST": (401, 422, 422, 422), "DELETE": API_NO_POST},
     "/api/v1/submissions/{open}/": {
@@ -122,6 +128,7 @@ def world() -> dict[str, Any]:
         "people": people,
         "open": factories.profiled(author).pk,
         "hidden": factories.judged(author, results_public=False).pk,
+        "run": factories.model_run(author).pk,
         "token": ApiToken.objects.get(prefix=key[:12]).pk,
         "entrant": author.entrants.get().slug,
     }
@@ -180,6 +187,9 @@ def test_every_route_of_these_rooms_is_in_the_table() -> None:
     fill = {
         "<uuid:submission_id>": "{open}",
         "<int:token_id>": "{token}",
+        "<int:run_id>": "{run}",
+        "<str:uidb64>": "x",
+        "<str:token>": "y",
         "<str:slug>": "SLUG",
         "<slug:slug>": "SLUG",
         "<slug:problem>": "SLUG",

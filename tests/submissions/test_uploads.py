@@ -1,0 +1,136 @@
+"""A zip of many solutions for one run: each file through the door, each answered for."""
+
+import io
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from portal.submissions.models import ModelRun, Submission
+from tests import factories
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("rings")]
+Api = Callable[..., Any]
+
+
+@pytest.fixture
+def run() -> ModelRun:
+    factories.ProblemFactory(number=1)
+    factories.ProblemFactory(slug="allgather", number=2)
+    factories.TargetFactory()
+    return factories.model_run(factories.UserFactory())
+
+
+def packed(members: dict[str, str | bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return out.getvalue()
+
+
+def send(api: Api, run: ModelRun, content: bytes, by: Any = None, headers: Any = None, **fields: Any) -> Any:
+    form = {"file": SimpleUploadedFile("all.zip", content), "target": "cpu4", **fields}
+    client = api(by or run.entrant.owner)
+    return client.post(f"/api/v1/runs/{run.pk}/upload/", form, **(headers or {}))
+
+
+def test_every_file_is_taken_or_told_why_not(api: Api, run: ModelRun) -> None:
+    bundle = packed({"solution.py": factories.GOOD, "k.cu": "int x;"})
+    answer = send(
+        api,
+        run,
+        packed(
+            {
+                "mine/": "",
+                "mine/1_allreduce_cuda.py": factories.GOOD,
+                "mine/1_allreduce_triton.py": factories.GOOD,
+                "mine/allgather.zip": bundle,
+                "mine/2_allreduce.py": factories.GOOD,
+                "mine/3_all_gather.py": factories.GOOD,
+                "mine/2_allgather.py": "def solve(x): pass",
+                "mine/1_allreduce_cpp.py": b"x" * (1 << 20) + b"y",
+                "mine/read me.txt": "hello",
+                "mine/.DS_Store": "x",
+                "__MACOSX/1_allreduce_cuda.py": "x",
+            }
+        ),
+    )
+    assert answer.status_code == 202, answer.content
+    body = answer.json()
+    assert (body["accepted"], body["refused"]) == (3, 5)
+    told = {row["file"].removeprefix("mine/"): (row["status"], row["code"]) for row in body["files"]}
+    assert told == {
+        "1_allreduce_cuda.py": (202, ""),
+        "1_allreduce_triton.py": (202, ""),
+        "allgather.zip": (202, ""),
+        "2_allreduce.py": (422, "name.numbers_disagree"),
+        "3_all_gather.py": (422, "name.no_problem"),
+        "2_allgather.py": (422, "source.no_solution"),
+        "1_allreduce_cpp.py": (413, "zip.too_large"),
+        "read me.txt": (422, "name.unknown_form"),
+    }
+    near = next(row["detail"] for row in body["files"] if "all_gather" in row["file"])
+    assert "Did you mean allgather" in near
+    rows = Submission.objects.filter(run=run)
+    assert {(r.problem.slug, r.sample) for r in rows} == {
+        ("allreduce", 0),
+        ("allreduce", 1),
+        ("allgather", 0),
+    }
+    assert {r.lane for r in rows} == {Submission.Lane.BATCH}
+
+
+def test_the_same_key_makes_no_second_submissions(api: Api, run: ModelRun) -> None:
+    content = packed({"1_allreduce.py": factories.GOOD, "2_allgather.py": factories.GOOD})
+    key = {"HTTP_IDEMPOTENCY_KEY": "campaign-1"}
+    first = send(api, run, content, headers=key).json()
+    again = send(api, run, content, headers=key).json()
+    assert [row["status"] for row in again["files"]] == [200, 200]
+    assert [row["id"] for row in again["files"]] == [row["id"] for row in first["files"]]
+    assert Submission.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (b"no zip", "zip.broken"),
+        (b"", "zip.broken"),
+        (packed({}), "zip.no_files"),
+        (packed({"a/": ""}), "zip.no_files"),
+        (packed({"notes.txt": "x"}), "upload.none_taken"),
+        (packed({f"{n}.py": "x" for n in range(501)}), "zip.too_many"),
+    ],
+    ids=["no zip", "empty", "empty zip", "only folders", "nothing of use", "501 files"],
+)
+def test_a_zip_of_no_use_is_refused_whole(api: Api, run: ModelRun, content: bytes, code: str) -> None:
+    answer = send(api, run, content)
+    assert (answer.status_code, answer.json()["code"]) == (422, code)
+    assert answer["Content-Type"] == "application/problem+json"
+    assert not Submission.objects.exists()
+
+
+def test_a_bomb_is_read_no_further_than_the_limit(api: Api, run: ModelRun) -> None:
+    answer = send(api, run, packed({"1_allreduce.py": b"#" * (20 << 20)}))
+    assert answer.json()["files"][0]["code"] == "zip.too_large"
+
+
+def test_only_ones_own_runs(api: Api, run: ModelRun) -> None:
+    content = packed({"1_allreduce.py": factories.GOOD})
+    answer = send(api, run, content, by=factories.UserFactory())
+    assert (answer.status_code, answer.json()["code"]) == (404, "run.not_found")
+    assert not Submission.objects.exists()
+
+
+def test_a_whole_campaign_fits_the_batch_lane_but_not_more(api: Api, run: ModelRun, settings: Any) -> None:
+    settings.SUBMIT_MAX_QUEUED, settings.SUBMIT_MAX_BATCH = 1, 3
+    content = packed({f"x{n}/1_allreduce.py": factories.GOOD for n in range(5)})
+    body = send(api, run, content).json()
+    assert [row["status"] for row in body["files"]] == [202, 202, 202, 429, 429]
+    client = api(run.entrant.owner, name="b")
+    quota = client.get("/api/v1/quota/").json()
+    assert (quota["batch"], quota["batch_limit"], quota["queued"], quota["remaining"]) == (3, 3, 0, 1)
+    form = {"source": factories.GOOD, "problem": "1", "target": "cpu4"}
+    assert client.post("/api/v1/submissions/", form, format="json").status_code == 202
