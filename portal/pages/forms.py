@@ -73,8 +73,10 @@ class SubmitForm(forms.Form):
         if len(names) == len(choices):
             return ""
         return (
-            f"Served now: {', '.join(names)}." if names else "No host serves any target at the moment."
-        ) + " What you send for another target is kept and waits until a host serves it."
+            f"Served now: {', '.join(names)}. What you send for another target is kept and waits until a host"
+            if names
+            else "No host serves any target at the moment. What you send is kept and waits until one"
+        ) + " serves it."
 
     def clean(self) -> dict[str, Any]:
         """Demand one source."""
