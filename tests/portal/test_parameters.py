@@ -12,7 +12,6 @@ from tests.leaderboard.test_models import model_run, refresh, score
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("rings")]
 
 API = "/api/v1"
-BOARD = f"{API}/leaderboards/cpu4"
 
 # path -> parameter -> a value that means nothing, and a word of what the refusal must name
 ODD: dict[str, dict[str, tuple[str, str]]] = {
@@ -50,20 +49,6 @@ ODD: dict[str, dict[str, tuple[str, str]]] = {
     },
     f"{API}/targets/": {"page_size": ("-1", "1 to 200"), "cursor": ("cD1hYmM", "next")},
     f"{API}/runs/": {"page_size": ("201", "1 to 200"), "cursor": ("cD1hYmM=", "next")},
-    f"{BOARD}/models/": {
-        "size": ("enormous", "tiny"),
-        "runs": ("all", "verified, community"),
-        "harness": ("magic", "single-shot"),
-        "weights": ("maybe", "yes, no"),
-        "reasoning": ("maybe", "yes, no"),
-        "as_of": ("9999-99", "YYYY-MM-DD"),
-        "sort": ("luck", "fast_1"),
-    },
-    f"{BOARD}/problems/allreduce/": {
-        "size": ("enormous", "tiny"),
-        "policy": ("worst", "best, latest"),
-        "kind": ("robot", "model, team, person"),
-    },
     "/problems/": {
         "level": ("seven", "1"),
         "domain": ("cooking", "general"),
@@ -82,42 +67,6 @@ ODD: dict[str, dict[str, tuple[str, str]]] = {
         "page": ("0", "whole number"),
     },
     "/submissions/{open}/live/": {"n": ("x", "whole number")},
-    "/boards/cpu4/": {"size": ("enormous", "tiny")},
-    "/boards/cpu4/allreduce/": {
-        "size": ("enormous", "tiny"),
-        "policy": ("worst", "best, latest"),
-        "kind": ("robot", "model, team, person"),
-        "page": ("first", "whole number"),
-    },
-    "/boards/cpu4/allreduce.json": {"size": ("enormous", "tiny"), "kind": ("robot", "model")},
-    "/boards/cpu4/allreduce.csv": {"policy": ("worst", "best")},
-    "/boards/models/": {
-        "target": ("tpu", "cpu4"),
-        "size": ("enormous", "tiny"),
-        "runs": ("all", "verified, community"),
-        "harness": ("magic", "single-shot"),
-        "weights": ("maybe", "yes, no"),
-        "reasoning": ("maybe", "yes, no"),
-        "as_of": ("9999-99", "YYYY-MM-DD"),
-        "sort": ("luck", "fast_1"),
-        "page": ("x", "whole number"),
-    },
-    "/boards/models.json": {"size": ("default", "tiny"), "as_of": ("20261129", "YYYY-MM-DD")},
-    "/boards/models.csv": {"size": ("default", "tiny"), "sort": ("luck", "fast_1")},
-    "/boards/models/{model}/": {
-        "run": ("another", "none of"),
-        "target": ("tpu", "cpu4"),
-        "size": ("huge", "tiny"),
-    },
-    "/boards/models/{model}/badge.svg": {"target": ("tpu", "cpu4")},
-    "/boards/models/{model}/badge.json": {"target": ("tpu", "cpu4")},
-    "/boards/compare/": {
-        "run": ("first", "number"),
-        "target": ("tpu", "cpu4"),
-        "size": ("huge", "tiny"),
-        "runs": ("all", "verified"),
-    },
-    "/boards/taxonomy/": {"target": ("tpu", "cpu4"), "size": ("huge", "tiny")},
 }
 CASES = [(path, name, *told) for path, names in ODD.items() for name, told in names.items()]
 
@@ -154,10 +103,9 @@ def test_nonsense_is_refused_by_name(
         assert f"{name}" in text
 
 
-@pytest.mark.parametrize("path", ["/boards/models/", f"{BOARD}/models/", f"{API}/problems/", "/problems/"])
+@pytest.mark.parametrize("path", [f"{API}/problems/", "/problems/"])
 def test_one_parameter_with_two_values_is_refused(client: Client, world: dict[str, Any], path: str) -> None:
-    name = "size" if "models" in path else "level"
-    response = client.get(f"{path}?{name}=tiny&{name}=other")
+    response = client.get(f"{path}?level=1&level=2")
     assert response.status_code == 400
     assert "once" in response.content.decode()
 
@@ -169,35 +117,19 @@ def test_empty_parameters_are_not_given(client: Client, world: dict[str, Any]) -
         assert client.get(path.format(**world), empty).status_code == 200, path
 
 
-def test_the_size_of_the_target_shown_before_is_no_nonsense_on_a_page(
-    client: Client, world: dict[str, Any]
-) -> None:
-    """Without JavaScript the form sends the old target's size together with the new target."""
-    page = client.get("/boards/models/", {"target": "h100x4", "size": "tiny"})
-    assert (page.status_code, page.context["size"]) == (200, "default")
-
-
 def test_a_page_beyond_the_last_is_the_last(client: Client, world: dict[str, Any]) -> None:
     assert client.get("/problems/?page=99").context["page"].number == 1
-
-
-def test_runs_to_compare_may_be_several(client: Client, world: dict[str, Any]) -> None:
-    other = model_run("another model")
-    score(other, "allreduce", speedup=1.5)
-    refresh(other)
-    page = client.get(f"/boards/compare/?target=cpu4&run={world['run'].pk}&run={other.pk}")
-    assert [row.run_id for row in page.context["chosen"]] == [world["run"].pk, other.pk]
 
 
 def test_an_unknown_problem_is_404_with_near_names(client: Client) -> None:
     for slug in ("allreduce", "allgather", "ring_attention"):
         build.problem(slug)
     factories.TargetFactory()
-    for path in (f"{API}/problems/all_reduce/", f"{BOARD}/problems/all_reduce/"):
+    for path in (f"{API}/problems/all_reduce/",):
         body = client.get(path).json()
         assert (body["code"], body["near"][0]) == ("problem.not_found", "allreduce")
         assert "Did you mean allreduce" in body["detail"]
-    for path in ("/problems/all_reduce/", "/boards/cpu4/all_reduce/"):
+    for path in ("/problems/all_reduce/",):
         page = client.get(path)
         assert page.status_code == 404
         assert "Did you mean allreduce" in page.content.decode()
