@@ -130,7 +130,7 @@ def world() -> dict[str, Any]:
         "hidden": factories.judged(author, results_public=False).pk,
         "run": factories.model_run(author).pk,
         "token": ApiToken.objects.get(prefix=key[:12]).pk,
-        "entrant": author.entrants.get().slug,
+        "entrant": author.entrants.get(kind="person").slug,
     }
 
 
