@@ -101,6 +101,21 @@ BEGIN
     RETURN NULL;
 END $$"""
 
+# A deleted score makes no cell: its problem or target may be going in the same statement.
+_SCORES_DELETED = f"""
+CREATE OR REPLACE FUNCTION pkb_scores_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM changed) THEN RETURN NULL; END IF;
+    UPDATE {_CELL} cell SET due = true
+        FROM (SELECT DISTINCT target_id, problem_id, size FROM changed) c
+        WHERE cell.target_id = c.target_id AND cell.problem_id = c.problem_id AND cell.size = c.size;
+    UPDATE leaderboard_runsummary s SET due = true
+        FROM (SELECT DISTINCT run_id, target_id, size FROM changed) c
+        WHERE s.run_id = c.run_id AND s.target_id = c.target_id AND s.size = c.size;
+    PERFORM pkb_bump();
+    RETURN NULL;
+END $$"""
+
 _SUBMISSIONS = """
 CREATE OR REPLACE FUNCTION pkb_submissions_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -205,11 +220,12 @@ def _on(table: str, event: str, function: str, name: str = "") -> list[str]:
 
 def _postgres() -> list[str]:
     made = [
-        _BUMP, _SCORES, _SUBMISSIONS, _SUBMISSIONS_UPDATED, _PROBLEMS_UPDATED, _ENTRANTS_UPDATED, _TOUCHED,
+        _BUMP, _SCORES, _SCORES_DELETED, _SUBMISSIONS, _SUBMISSIONS_UPDATED, _PROBLEMS_UPDATED, _ENTRANTS_UPDATED, _TOUCHED,
         _TOUCHED_UPDATE, _TRACK_CHANGED,
     ]  # fmt: skip
-    for event in _ROWS:
-        made += _on("leaderboard_score", event, "pkb_scores_changed")
+    made += _on("leaderboard_score", "insert", "pkb_scores_changed")
+    made += _on("leaderboard_score", "update", "pkb_scores_changed")
+    made += _on("leaderboard_score", "delete", "pkb_scores_deleted")
     made += _on("submissions_submission", "insert", "pkb_submissions_changed")
     made += _on("submissions_submission", "update", "pkb_submissions_updated")
     made += _on("submissions_submission", "delete", "pkb_submissions_changed")
@@ -239,10 +255,16 @@ def _trigger(name: str, when: str, body: str) -> list[str]:
     return [f"DROP TRIGGER IF EXISTS {name}", f"CREATE TRIGGER {name} AFTER {when} BEGIN {body} END"]
 
 
-def _due_by_score(row: str) -> str:
+_CELL_OF_SCORE = f"""
+    INSERT INTO {_CELL} ({_CELL_COLUMNS}) VALUES (NEW.target_id, NEW.problem_id, NEW.size, 1, {_CELL_EMPTY})
+        ON CONFLICT (target_id, problem_id, size) DO UPDATE SET due = 1;"""
+_CELL_OF_DELETED_SCORE = f"""
+    UPDATE {_CELL} SET due = 1
+        WHERE target_id = OLD.target_id AND problem_id = OLD.problem_id AND size = OLD.size;"""
+
+
+def _due_summary_of_score(row: str) -> str:
     return f"""
-    INSERT INTO {_CELL} ({_CELL_COLUMNS}) VALUES ({row}.target_id, {row}.problem_id, {row}.size, 1, {_CELL_EMPTY})
-        ON CONFLICT (target_id, problem_id, size) DO UPDATE SET due = 1;
     UPDATE leaderboard_runsummary SET due = 1
         WHERE run_id = {row}.run_id AND target_id = {row}.target_id AND size = {row}.size;"""
 
@@ -262,8 +284,12 @@ _DUE_CELLS_OF_SUBMISSION = f"""
 
 def _sqlite() -> list[str]:
     made: list[str] = []
-    for event, row in (("INSERT", "NEW"), ("UPDATE", "NEW"), ("DELETE", "OLD")):
-        body = _due_by_score(row) + _BUMP_ONE
+    for event, cell, row in (
+        ("INSERT", _CELL_OF_SCORE, "NEW"),
+        ("UPDATE", _CELL_OF_SCORE, "NEW"),
+        ("DELETE", _CELL_OF_DELETED_SCORE, "OLD"),
+    ):
+        body = cell + _due_summary_of_score(row) + _BUMP_ONE
         made += _trigger(f"pkb_score_{event.lower()}", f"{event} ON leaderboard_score", body)
     table = "submissions_submission"
     made += _trigger("pkb_submission_insert", f"INSERT ON {table}", _due_run("NEW") + _BUMP_ONE)
