@@ -17,6 +17,7 @@ PASSWORD = "correct horse battery"
 # Rows as the judge and people would leave them: the factories write them into the running site.
 SETUP = """
 from tests import factories
+from tests.portal.test_profile import SEEN
 from portal.accounts.models import User
 from problems.models import Problem, Target
 author = factories.UserFactory(username="walker")
@@ -30,6 +31,7 @@ rows = [
     factories.judged(author, "incorrect", code="incorrect.value", result=wrong, **common),
     factories.judged(author, "timeout", code="timeout.deadlock", result=hang, **common),
     factories.submission(author, state="running", stage="timing", **common),
+    factories.profiled(author, result=SEEN, **common),
 ]
 factories.token(author, name="laptop")
 from leaderboard.synthetic import Seeder
