@@ -220,8 +220,8 @@ def _on(table: str, event: str, function: str, name: str = "") -> list[str]:
 
 def _postgres() -> list[str]:
     made = [
-        _BUMP, _SCORES, _SCORES_DELETED, _SUBMISSIONS, _SUBMISSIONS_UPDATED, _PROBLEMS_UPDATED, _ENTRANTS_UPDATED, _TOUCHED,
-        _TOUCHED_UPDATE, _TRACK_CHANGED,
+        _BUMP, _SCORES, _SCORES_DELETED, _SUBMISSIONS, _SUBMISSIONS_UPDATED, _PROBLEMS_UPDATED, _ENTRANTS_UPDATED,
+        _TOUCHED, _TOUCHED_UPDATE, _TRACK_CHANGED,
     ]  # fmt: skip
     made += _on("leaderboard_score", "insert", "pkb_scores_changed")
     made += _on("leaderboard_score", "update", "pkb_scores_changed")
