@@ -68,12 +68,12 @@ def test_from_the_landing_page_to_a_scored_file_on_the_board(page: Page, site: S
     page.get_by_role("link", name="Submit", exact=True).click()
     page.get_by_label("Problem", exact=True).select_option("allreduce")
     page.get_by_label("Target", exact=True).select_option("cpu4")
-    page.get_by_label("File").set_input_files(
+    page.get_by_label("File", exact=True).set_input_files(
         {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"hello"}
     )
     expect(page.get_by_text("never names")).to_be_visible()
     page.get_by_label("A model, by name").fill("Newcomer 7B")
-    page.get_by_label("File").set_input_files(SOLUTION)
+    page.get_by_label("File", exact=True).set_input_files(SOLUTION)
     expect(page.get_by_text("looks fine")).to_be_visible()
     page.get_by_role("button", name="Submit").click()
 
