@@ -72,7 +72,7 @@ def test_a_profile_is_taken_after_the_score(judge: Judge, tmp_path: Path) -> Non
     )
 
     assert (found["verdict"], found["protocol"]) == ("correct", "profile")
-    assert found["timing"]["pairs"] == 6
+    assert 6 <= found["timing"]["pairs"] <= 20
     assert stages.index("profiling") > stages.index("timing")
     (stall,) = [row for row in found["findings"] if row["kind"] == "host_stall" and row["line"] == 7]
     assert stall["cost_us"] >= 49_000
