@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Any
 
-from django.core.paginator import Paginator
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
-from leaderboard import model_board, selectors, subset
+from leaderboard import asked, model_board, selectors
 from leaderboard.import_views import document
-from leaderboard.model_board import Filters
 from leaderboard.models import ImportedResult
 from leaderboard.page_cache import kept_document
-from leaderboard.views import KINDS, board_document
-from portal.core.errors import InvalidInput, NotFound
+from leaderboard.views import board_document
+from portal.core import query
+from portal.core.errors import NotFound
 from portal.core.views import ApiView
 from portal.submissions.models import ModelRun
-from problems.models import Problem, Target
+from problems.models import Target
 
 
 def _parameter(name: str, description: str, values: list[str] | None = None) -> OpenApiParameter:
@@ -31,10 +29,10 @@ PAGE = OpenApiParameter("page", OpenApiTypes.INT, description="Page of 50 rows, 
 SIZE = _parameter("size", "Size of the inputs; default: the target's first ranked size.")
 MODEL_PARAMETERS = [
     SIZE,
-    _parameter("runs", "`community` for runs that nobody vouched for.", ["verified", "community"]),
+    _parameter("runs", "`community` for runs that nobody vouched for.", list(asked.RUNS)),
     _parameter("harness", "Only runs made in this way.", ModelRun.Harness.values),
-    _parameter("weights", "Open weights or not.", ["yes", "no"]),
-    _parameter("reasoning", "Reasoning models or not.", ["yes", "no"]),
+    _parameter("weights", "Open weights or not.", list(asked.YES_NO)),
+    _parameter("reasoning", "Reasoning models or not.", list(asked.YES_NO)),
     OpenApiParameter("as_of", OpenApiTypes.DATE, description="The board as of this day, by the runs' dates."),
     _parameter("sort", "Order of the rows.", list(model_board.SORTS)),
     _parameter("level", "Only problems of this level; figures are taken over them alone."),
@@ -45,32 +43,15 @@ MODEL_PARAMETERS = [
 ]
 BOARD_PARAMETERS = [
     SIZE,
-    _parameter("policy", "Which score of each entrant.", ["best", "latest"]),
-    _parameter("kind", "Only entrants of this kind.", [kind for kind in KINDS if kind]),
+    _parameter("policy", "Which score of each entrant.", list(asked.POLICIES)),
+    _parameter("kind", "Only entrants of this kind.", [kind for kind in asked.KINDS if kind]),
     PAGE,
 ]
 
 
-def _choice(request: Request, name: str, values: Any, default: str = "") -> str:
-    """A query parameter that must be one of some values; InvalidInput names them otherwise."""
-    given = request.query_params.get(name, "") or default
-    if given != default and given not in values:
-        raise InvalidInput(
-            f"{name}.unknown", f"{given[:40]!r} is none of: {', '.join(values)}.", field=name, status=400
-        )
-    return given
-
-
-def _target(slug: str) -> Target:
-    found = Target.objects.active().filter(ranked=True, slug=slug).first()
-    if found is None:
-        raise NotFound("target.not_found", f"There is no board for a target {slug[:80]!r}.")
-    return found
-
-
-def _size(request: Request, target: Target) -> str:
-    sizes = selectors.ranked_sizes(target)
-    return _choice(request, "size", sizes, sizes[0])
+def _only(request: Request, known: list[OpenApiParameter]) -> None:
+    """Refuse parameters that the operation does not have; ``format`` is the REST framework's own."""
+    query.only(request.query_params, [*(parameter.name for parameter in known), "format"])
 
 
 class ModelBoard(ApiView):
@@ -85,34 +66,9 @@ class ModelBoard(ApiView):
 
 
 def _model_board(request: Request, slug: str) -> str:
-    target = _target(slug)
-    size = _size(request, target)
-    filters = Filters(
-        verified=_choice(request, "runs", ["verified", "community"], "verified") == "verified",
-        harness=_choice(request, "harness", ModelRun.Harness.values),
-        weights=_choice(request, "weights", ["yes", "no"]),
-        reasoning=_choice(request, "reasoning", ["yes", "no"]),
-        as_of=_day(request),
-        sort=_choice(request, "sort", list(model_board.SORTS), "fast_1"),
-    )
-    part = subset.read(request.query_params)
-    if part.unknown:
-        raise InvalidInput(
-            "problems.unknown", f"There is no problem {part.unknown[0]!r}.", field="problems", status=400
-        )
-    page = request.query_params.get("page")
-    board = model_board.board_page(target=target, size=size, filters=filters, page=page, slugs=part.chosen)
-    return model_board.document(board, target, size, filters)
-
-
-def _day(request: Request) -> date | None:
-    text = request.query_params.get("as_of", "")
-    try:
-        return date.fromisoformat(text) if text else None
-    except ValueError:
-        raise InvalidInput(
-            "as_of.invalid", "Give the day as YYYY-MM-DD.", field="as_of", status=400
-        ) from None
+    _only(request, MODEL_PARAMETERS)
+    wanted = asked.board_of_models(request.query_params, of=asked.named_target(slug))
+    return model_board.document(wanted.load(), wanted.target, wanted.size, wanted.filters)
 
 
 class ImportedResults(ApiView):
@@ -127,12 +83,12 @@ class ImportedResults(ApiView):
 
 
 def _imported(request: Request, slug: str) -> dict[str, Any]:
+    _only(request, [PAGE])
     target = Target.objects.active().filter(slug=slug).first()
     if target is None:
         raise NotFound("target.not_found", f"There is no target {slug[:80]!r}.")
     found = ImportedResult.objects.filter(target=target).order_by("problem__number", "size", "pk")
-    page = Paginator(found, selectors.PAGE).get_page(request.query_params.get("page"))
-    return {"target": target.slug} | document(page)
+    return {"target": target.slug} | document(query.page_of(found, selectors.PAGE, request.query_params))
 
 
 class ProblemBoard(ApiView):
@@ -146,19 +102,6 @@ class ProblemBoard(ApiView):
         return kept_document(request, lambda: _problem_board(request, target, problem))
 
 
-def _problem_board(request: Request, slug: str, of: str) -> dict[str, Any]:
-    target = _target(slug)
-    problem = Problem.objects.active().defer("spec").filter(slug=of).first()
-    if problem is None:
-        raise NotFound("problem.not_found", f"There is no problem {of[:80]!r}.")
-    policy: Any = _choice(request, "policy", ["best", "latest"], "best")
-    kind: Any = _choice(request, "kind", list(KINDS))
-    board = selectors.problem_board(
-        problem=problem,
-        target=target,
-        size=_size(request, target),
-        policy=policy,
-        kind=kind,
-        page=request.query_params.get("page"),
-    )
-    return board_document(board)
+def _problem_board(request: Request, target: str, problem: str) -> dict[str, Any]:
+    _only(request, BOARD_PARAMETERS)
+    return board_document(asked.board_of_problem(request.query_params, target, problem))

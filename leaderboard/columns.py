@@ -36,7 +36,6 @@ COLUMNS = (
 """All columns beside place and model, in the order in which they are shown."""
 
 
-def chosen(asked: Sequence[str]) -> list[Column]:
-    """The columns of a request's ``col`` parameters; the usual ones when none of them is known."""
-    known = [column for column in COLUMNS if column.key in asked]
-    return known or [column for column in COLUMNS if column.usual]
+def chosen(keys: Sequence[str]) -> list[Column]:
+    """The columns of these keys in the order in which they are shown; the usual ones without any."""
+    return [column for column in COLUMNS if (column.key in keys if keys else column.usual)]

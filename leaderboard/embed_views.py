@@ -17,10 +17,11 @@ from django.urls import reverse
 from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_safe
 
-from leaderboard import charts, model_page, model_views, selectors, views
+from leaderboard import asked, charts, model_page, model_views, selectors
 from leaderboard.embeds import Embed
 from leaderboard.tables import csv_text
 from leaderboard.twins import twin
+from portal.core import query
 from portal.submissions.models import Entrant
 
 _FRAMED = {**settings.CONTENT_SECURITY_POLICY["DIRECTIVES"], "frame-ancestors": ["*"]}
@@ -33,18 +34,19 @@ def _framed(make: Callable[..., Embed]) -> Callable[..., HttpResponseBase]:
     @xframe_options_exempt
     @csp_replace(_FRAMED)
     def view(request: HttpRequest, **names: str) -> HttpResponse:
+        as_csv = query.choice(request.GET, "as", ["csv"]) == "csv"
         embed = make(request, **names)
         numbers = twin(embed.figure) if embed.figure else None
-        if request.GET.get("as") == "csv":
+        if as_csv:
             if numbers is None:
                 raise Http404("There is nothing to draw here yet.")
             rows = [dict(zip(numbers.head, row, strict=True)) for row in numbers.rows]
             answer = HttpResponse(csv_text(numbers.head, rows), content_type="text/csv; charset=utf-8")
             answer["Content-Disposition"] = f'attachment; filename="pkb-{embed.name}.csv"'
             return answer
-        query = request.GET.copy()
-        query["as"] = "csv"
-        context = {"embed": embed, "numbers": numbers, "csv_url": f"?{query.urlencode()}"}
+        parameters = request.GET.copy()
+        parameters["as"] = "csv"
+        context = {"embed": embed, "numbers": numbers, "csv_url": f"?{parameters.urlencode()}"}
         return render(request, "leaderboard/embed.html", context)
 
     return view
@@ -52,14 +54,15 @@ def _framed(make: Callable[..., Embed]) -> Callable[..., HttpResponseBase]:
 
 def _models(request: HttpRequest) -> Embed:
     """The fast_p curves of the model board, with its filters."""
-    found = model_views.asked_board(request)
+    found = asked.board_of_models(request.GET)
+    board = found.load(model_views.ON_CHART)
     kind = "community runs" if not found.filters.verified else "verified runs"
-    leaders = found.board.leaders if found.rows else []
+    leaders = [] if found.part.chosen == () else board.leaders
     return Embed(
         name="models-fast-p",
         title=f"Models on {found.target.title}, size “{found.size}”, {kind}",
         figure=charts.fast_p(leaders) if leaders else None,
-        caption=model_views.caption(len(leaders), found.board.count),
+        caption=model_views.caption(len(leaders), board.count),
         page=f"{reverse('leaderboard:models')}?{_without_as(request)}",
         why_empty=f"No {kind[:-5]} run fits on this target at this size, so there is no curve to draw.",
     )
@@ -78,9 +81,8 @@ def _model(request: HttpRequest, slug: str, chart: str) -> Embed:
         raise Http404(f"A model has no chart of this name; there are {', '.join(_MODEL_CHARTS)}.")
     make, caption = _MODEL_CHARTS[chart]
     entrant = get_object_or_404(Entrant, slug=slug)
-    target, size = model_views.place(request, model_page.places_with_runs(entrant))
-    found = model_page.runs_of(entrant, target, size)
-    row = model_views.chosen_run(request, found) if found else None
+    target, size = asked.place(request.GET, model_page.places_with_runs(entrant))
+    row = asked.run_of(request.GET, model_page.runs_of(entrant, target, size))
     standing = "" if row is None or row.verified else ", a community run that nobody has vouched for"
     return Embed(
         name=f"{slug}-{chart}",
@@ -94,7 +96,7 @@ def _model(request: HttpRequest, slug: str, chart: str) -> Embed:
 
 def _problem(request: HttpRequest, target: str, problem: str, chart: str) -> Embed:
     """How the record of a problem rose, or how its entrants' speedups are distributed."""
-    board = views.asked_board(request, target, problem)
+    board = asked.board_of_problem(request.GET, target, problem)
     if chart == "record":
         history = selectors.record_history(board)
         figure = charts.record_history(history) if history else None
@@ -113,9 +115,9 @@ def _problem(request: HttpRequest, target: str, problem: str, chart: str) -> Emb
 
 
 def _without_as(request: HttpRequest) -> str:
-    query = request.GET.copy()
-    query.pop("as", None)
-    return query.urlencode()
+    parameters = request.GET.copy()
+    parameters.pop("as", None)
+    return parameters.urlencode()
 
 
 models = _framed(_models)

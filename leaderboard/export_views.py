@@ -8,7 +8,6 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.core.files.storage import default_storage
-from django.core.paginator import Paginator
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -16,6 +15,7 @@ from kombu.exceptions import OperationalError
 
 from leaderboard import export_versions, exports, tasks
 from leaderboard.models import ExportVersion
+from portal.core import query
 
 PAGE = 20
 GONE = (
@@ -25,7 +25,7 @@ GONE = (
 
 
 def _listed(request: HttpRequest) -> Any:
-    return Paginator(ExportVersion.objects.all(), PAGE).get_page(request.GET.get("page"))
+    return query.page_of(ExportVersion.objects.all(), PAGE, request.GET)
 
 
 @require_safe

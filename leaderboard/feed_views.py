@@ -12,9 +12,10 @@ from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.views.decorators.http import require_safe
 
-from leaderboard import exports, model_board, model_page
+from leaderboard import asked, exports, model_board, model_page
 from leaderboard.badges import badge_svg
 from leaderboard.records import NewRecord, latest_records
+from portal.core import query
 from portal.submissions.models import Entrant
 from problems.models import Target
 
@@ -30,7 +31,7 @@ class RecordFeed(_Feed):
     feed_type = Atom1Feed
 
     def get_object(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Target:
-        return get_object_or_404(Target.objects.active().filter(ranked=True), slug=kwargs["target"])
+        return asked.named_target(kwargs["target"])
 
     def title(self, obj: Target) -> str:
         return f"Records on {obj.title}"
@@ -64,8 +65,8 @@ def _standing(slug: str, request: HttpRequest) -> dict[str, Any]:
     """Best verified fast_1 of a model on the target asked for, else where it solved most."""
     entrant = get_object_or_404(Entrant, slug=slug)
     where = model_page.places_with_runs(entrant)
-    asked = request.GET.get("target")
-    chosen = next(((t, s) for t, s in where if not asked or t == asked), None)
+    target = query.choice(request.GET, "target", [row.slug for row in asked.ranked_targets()])
+    chosen = next((pair for pair in where if not target or pair[0] == target), None)
     value: dict[str, Any] = {
         "schema": 1,
         "label": "PKB fast_1",
@@ -74,13 +75,13 @@ def _standing(slug: str, request: HttpRequest) -> dict[str, Any]:
     }
     if chosen is None:
         return value
-    target = Target.objects.get(slug=chosen[0])
-    rows = model_page.runs_of(entrant, target, chosen[1])
+    on = Target.objects.get(slug=chosen[0])
+    rows = model_page.runs_of(entrant, on, chosen[1])
     verified = [row for row in rows if row.verified]
     if verified:
         best: model_board.ModelRow = max(verified, key=lambda row: row.fast_1)
         value |= {
-            "message": f"{100 * best.fast_1:.1f} % ({target.slug}, {chosen[1]})",
+            "message": f"{100 * best.fast_1:.1f} % ({on.slug}, {chosen[1]})",
             "fast_1": best.fast_1,
             "pass_1": best.pass_1,
         }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.paginator import Page, Paginator
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.core.paginator import Page
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from leaderboard import imports, selectors
 from leaderboard.models import ImportedResult
+from portal.core import query
 
 
 def _targets() -> list[str]:
@@ -20,14 +21,12 @@ def _targets() -> list[str]:
 
 
 def _page(request: HttpRequest) -> tuple[str, Page[ImportedResult]]:
-    """The target asked for and the page; a target without anything imported is 404."""
-    target = request.GET.get("target", "")
+    """The target asked for, one that something was imported for, and the page."""
+    target = query.choice(request.GET, "target", _targets())
     rows = ImportedResult.objects.order_by("target__slug", "problem__number", "size", "pk")
     if target:
-        if target not in _targets():
-            raise Http404("Nothing was imported for such a target.")
         rows = rows.filter(target__slug=target)
-    return target, Paginator(rows, selectors.PAGE).get_page(request.GET.get("page"))
+    return target, query.page_of(rows, selectors.PAGE, request.GET)
 
 
 @require_safe

@@ -168,6 +168,13 @@ def _asked(target: Target, size: str, filters: Filters) -> QuerySet[RunSummary]:
     return rows
 
 
+def ordered(
+    *, target: Target, size: str, filters: Filters, slugs: Sequence[str] | None = None
+) -> list[Contender]:
+    """All runs of the board in the order asked for; with ``slugs`` over these problems only."""
+    return _over(contenders(target=target, size=size, filters=filters), slugs, filters.sort)
+
+
 def model_board(
     *, target: Target, size: str, filters: Filters, slugs: Sequence[str] | None = None
 ) -> list[ModelRow]:
@@ -175,9 +182,31 @@ def model_board(
 
     With ``slugs`` everything is taken over these problems only, and curves carry no bands.
     """
-    found = _over(contenders(target=target, size=size, filters=filters), slugs, filters.sort)
+    found = ordered(target=target, size=size, filters=filters, slugs=slugs)
     places = _places(found)
     return _rows(found, places) if slugs is None else _rows_over(found, places, slugs)
+
+
+def first_rows(
+    count: int, *, target: Target, size: str, filters: Filters, slugs: Sequence[str] | None = None
+) -> list[ModelRow]:
+    """The first rows of the board with all their figures, bands included."""
+    found = ordered(target=target, size=size, filters=filters, slugs=slugs)
+    places = _places(found)
+    if slugs is None:
+        return _rows(found[:count], places)
+    return _rows_over(found[:count], places, slugs, bands=True)
+
+
+def rows_of_runs(
+    runs: Sequence[int], *, target: Target, size: str, slugs: Sequence[str] | None = None
+) -> list[ModelRow]:
+    """Runs by id in the order given, whether or not they stand; one without anything there is left out."""
+    wanted = summaries.ensure(RunSummary.objects.filter(run__in=runs, target=target, size=size))
+    found = list(wanted.select_related("run__entrant"))
+    for summary in found if slugs is not None else ():
+        summary.figures = subset.figures(summary.detail, slugs or (), summary.samples, bands=True)
+    return [row_of(summary) for summary in sorted(found, key=lambda row: runs.index(row.run_id))]
 
 
 def board_page(
@@ -185,11 +214,11 @@ def board_page(
     target: Target,
     size: str,
     filters: Filters,
-    page: int | str | None,
+    page: int,
     leaders: int = 0,
     slugs: Sequence[str] | None = None,
 ) -> BoardPage:
-    """One page of the board, and its first ``leaders`` runs by place; an odd page number is the nearest.
+    """One page of the board, and its first ``leaders`` runs by place; beyond the last page it is the last.
 
     With ``slugs`` everything is taken over these problems only; then only the leaders' curves carry bands.
     """

@@ -64,14 +64,19 @@ def outcomes(*, run_id: int, target: Target, size: str) -> list[ProblemOutcome]:
     return outcomes_of([run_id], target=target, size=size)[0]
 
 
-def outcomes_of(runs: Sequence[int], *, target: Target, size: str) -> list[list[ProblemOutcome]]:
-    """The same for several runs, in as many queries as for one."""
+def outcomes_of(
+    runs: Sequence[int], *, target: Target, size: str, slugs: Sequence[str] | None = None
+) -> list[list[ProblemOutcome]]:
+    """The same for several runs, in as many queries as for one; with ``slugs`` of these problems only."""
     found = _details(runs, target, size)
-    problems = list(Problem.objects.active().order_by("number").values_list("slug", "title", "number"))
+    problems = Problem.objects.active().order_by("number").values_list("slug", "title", "number")
+    if slugs is not None:
+        problems = problems.filter(slug__in=slugs)
+    named = list(problems)
     return [
         [
             ProblemOutcome(slug, title, number, *found[run]["outcomes"].get(slug, _MISSING))
-            for slug, title, number in problems
+            for slug, title, number in named
         ]
         for run in runs
     ]

@@ -15,8 +15,6 @@ from leaderboard.models import BoardCell, RunSummary, Score
 from problems.models import Problem, Target
 
 PAGE = 50
-ALL = -1
-"""In place of a page number: no pages. What a reader gives is text, so nobody asks for it from outside."""
 Kind = Literal["", "model", "team", "person"]
 
 
@@ -151,17 +149,17 @@ def problem_board(
     size: str,
     policy: ranking.Policy = "best",
     kind: Kind = "",
-    page: int | str | None = ALL,
+    page: int | None = None,
 ) -> ProblemBoard:
     """Rank one score per entrant: the fastest (``best``) or the newest (``latest``).
 
-    ``page`` is a page number as a reader gave it (the nearest one is taken), else all rows are read.
+    ``page`` counts from 1, and beyond the last one it is the last; without it all rows are read.
     """
     cell = cells.fresh(problem=problem, target=target, size=size)
     lines = cells.lines(cell, policy, kind)
     places = ranking.places(lines, [line.noise_floor for line in lines])
     place_of = {line.score_id: place for line, place in zip(lines, places, strict=True)}
-    pages = Paginator(lines, PAGE if page != ALL else max(len(lines), 1)).get_page(page)
+    pages = Paginator(lines, PAGE if page else max(len(lines), 1)).get_page(page)
     wanted = [line.score_id for line in pages]
     rows = rows_of([*wanted, *(line.score_id for line in lines[:1])], place_of)
     provisional = rows_of(cells.waiting(cell, kind), {}, of=Score.objects.awaiting()) if cell.waiting else {}

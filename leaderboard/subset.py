@@ -6,11 +6,17 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leaderboard import ranking, summaries
+from portal.core import query
 from problems.models import Problem
 
+if TYPE_CHECKING:
+    from django.http import QueryDict
+
+PARAMETERS = ("level", "domain", "parallelism", "problems")
+MOST_TEXT = 1000
 _RANGE = re.compile(r"(\d{1,4})-(\d{1,4})")
 
 
@@ -23,7 +29,6 @@ class Subset:
     parallelism: str
     given: str
     slugs: tuple[str, ...]
-    unknown: tuple[str, ...]
     levels: tuple[str, ...]
     domains: tuple[str, ...]
     parallelisms: tuple[str, ...]
@@ -50,25 +55,30 @@ class Subset:
         return ", ".join(part for part in parts if part)
 
 
-def read(asked: Mapping[str, Any], *, options: bool = False) -> Subset:
+def read(params: QueryDict, *, options: bool = False) -> Subset:
     """The subset of a request's parameters: ``level``, ``domain``, ``parallelism``, ``problems``.
 
-    ``problems`` lists slugs, numbers and ranges of numbers; an unknown one is named in ``unknown``. A value
-    that no problem has leaves no problem. Without any of them and without ``options`` (what may be asked)
-    the track is not looked up.
+    ``problems`` lists slugs, numbers and ranges of numbers. InvalidInput (400) names the parameter whose value
+    no problem of the track has. Without any of them and without ``options`` (what may be asked) the track is
+    not looked up.
     """
-    level, domain, parallelism, given = (
-        str(asked.get(name, "")).strip()[:400] for name in ("level", "domain", "parallelism", "problems")
-    )
-    if not (options or level or domain or parallelism or given):
-        return Subset("", "", "", "", (), (), (), (), ())
+    asked = [query.given(params, name).strip() for name in PARAMETERS]
+    if not (options or any(asked)):
+        return Subset("", "", "", "", (), (), (), ())
     rows = list(
         Problem.objects.active()
         .of_track()
         .order_by("number")
         .values_list("slug", "number", "level", "domain", "parallelism")
     )
-    wanted, unknown = _listed(given, {slug: number for slug, number, *_ in rows})
+    levels = tuple(str(value) for value in sorted({row[2] for row in rows}))
+    domains = tuple(sorted({row[3] for row in rows}))
+    parallelisms = tuple(sorted({kind for row in rows for kind in row[4]}))
+    level = query.choice(params, "level", levels)
+    domain = query.choice(params, "domain", domains)
+    parallelism = query.choice(params, "parallelism", parallelisms)
+    given = asked[-1]
+    wanted = _listed(given, {slug: number for slug, number, *_ in rows})
     slugs = tuple(
         slug
         for slug, _, of_level, of_domain, kinds in rows
@@ -77,35 +87,29 @@ def read(asked: Mapping[str, Any], *, options: bool = False) -> Subset:
         and (not parallelism or parallelism in kinds)
         and (not given or slug in wanted)
     )
-    return Subset(
-        level=level,
-        domain=domain,
-        parallelism=parallelism,
-        given=given,
-        slugs=slugs,
-        unknown=tuple(unknown),
-        levels=tuple(str(value) for value in sorted({row[2] for row in rows})),
-        domains=tuple(sorted({row[3] for row in rows})),
-        parallelisms=tuple(sorted({kind for row in rows for kind in row[4]})),
-    )
+    return Subset(level, domain, parallelism, given, slugs, levels, domains, parallelisms)
 
 
-def _listed(given: str, numbers: Mapping[str, int]) -> tuple[set[str], list[str]]:
-    """(slugs, words that name nothing) of a list such as ``1-10, ring_attention 40``."""
+def _listed(given: str, numbers: Mapping[str, int]) -> set[str]:
+    """Slugs of a list such as ``1-10, ring_attention 40``; InvalidInput names a word that stands for nothing."""
+    if len(given) > MOST_TEXT:
+        raise query.refuse("problems", "too_long", f"`problems` holds at most {MOST_TEXT} characters.")
     by_number = {str(number): slug for slug, number in numbers.items()}
     found: set[str] = set()
-    unknown: list[str] = []
-    for word in re.split(r"[\s,;]+", given):
+    for word in filter(None, re.split(r"[\s,;]+", given)):
         if match := _RANGE.fullmatch(word):
             first, last = int(match[1]), int(match[2])
             here = {slug for slug, number in numbers.items() if first <= number <= last}
         else:
             slug = word if word in numbers else by_number.get(word)
             here = {slug} if slug else set()
+        if not here:
+            raise query.refuse(
+                "problems", "unknown",
+                f"problems: {query.none_of(word, numbers)} Numbers and ranges of numbers such as 1-10 are taken too.",
+            )  # fmt: skip
         found |= here
-        if word and not here:
-            unknown.append(word[:40])
-    return found, unknown
+    return found
 
 
 # --- figures of a run over a subset ----------------------------------------------------------------

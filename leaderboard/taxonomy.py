@@ -63,12 +63,14 @@ DIVISIONS: tuple[tuple[str, Callable[[Problem], list[str]]], ...] = (
 )
 
 
-def taxonomy(*, rows: Sequence[ModelRow], target: Target, size: str) -> list[TaxonomyTable]:
-    """All divisions for the given runs. A problem with several kinds of parallelism counts in each."""
-    problems = list(Problem.objects.active().order_by("number"))
+def taxonomy(
+    *, rows: Sequence[ModelRow], target: Target, size: str, slugs: Sequence[str]
+) -> list[TaxonomyTable]:
+    """All divisions of some problems for the given runs; one with several kinds of parallelism counts in each."""
+    problems = list(Problem.objects.active().filter(slug__in=slugs).order_by("number"))
     found = [
         {line.problem: line for line in lines}
-        for lines in outcomes_of([row.run_id for row in rows], target=target, size=size)
+        for lines in outcomes_of([row.run_id for row in rows], target=target, size=size, slugs=slugs)
     ]
     return [_table(title, classes_of, problems, rows, found) for title, classes_of in DIVISIONS]
 

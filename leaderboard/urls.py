@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from leaderboard import export_views, feed_views, import_views, model_views, views
+from leaderboard import compare_views, export_views, feed_views, import_views, model_views, views
 
 app_name = "leaderboard"
 
@@ -23,8 +23,8 @@ urlpatterns = [
     path("export/<int:version>/<str:name>", export_views.version_file, name="export_file"),
     path("imported/", import_views.imported, name="imported"),
     path("imported.json", import_views.imported_json, name="imported_json"),
-    path("compare/", model_views.compare, name="compare"),
-    path("taxonomy/", model_views.taxonomy, name="taxonomy"),
+    path("compare/", compare_views.compare, name="compare"),
+    path("taxonomy/", compare_views.taxonomy, name="taxonomy"),
     path("published/", model_views.published_figures, name="published"),
     path("problems/", views.problems, name="problems"),
     path("<slug:target>/", views.target_index, name="target"),

@@ -2,49 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from leaderboard import imports, marks, selectors
+from leaderboard import asked, imports, marks, selectors
 from leaderboard.beside import beside
-from leaderboard.ranking import Policy
-from leaderboard.selectors import Kind
 from leaderboard.tables import csv_text
-from problems.models import Problem, Target
-
-KINDS = {"": "everybody", "model": "models", "team": "teams", "person": "people"}
-
-
-def _target(slug: str) -> Target:
-    return get_object_or_404(Target.objects.active().filter(ranked=True), slug=slug)
-
-
-def _size(request: HttpRequest, target: Target) -> str:
-    sizes = selectors.ranked_sizes(target)
-    asked = request.GET.get("size") or (sizes[0] if sizes else "")
-    if asked not in sizes:
-        raise Http404("This target has no board of that size.")
-    return asked
-
-
-def asked_board(
-    request: HttpRequest, target: str, problem: str, *, whole: bool = False
-) -> selectors.ProblemBoard:
-    """The board that a request asks for; unknown names are 404, unknown options fall back."""
-    row = _target(target)
-    policy = "latest" if request.GET.get("policy") == "latest" else "best"
-    kind = request.GET.get("kind", "")
-    return selectors.problem_board(
-        problem=get_object_or_404(Problem.objects.active().defer("spec"), slug=problem),
-        target=row,
-        size=_size(request, row),
-        policy=cast(Policy, policy),
-        kind=cast(Kind, kind if kind in KINDS else ""),
-        page=selectors.ALL if whole else request.GET.get("page"),
-    )
 
 
 @require_safe
@@ -66,8 +32,8 @@ def problems(request: HttpRequest) -> HttpResponse:
 @require_safe
 def target_index(request: HttpRequest, target: str) -> HttpResponse:
     """The boards of one target: every problem with its leader."""
-    row = _target(target)
-    size = _size(request, row)
+    row = asked.named_target(target)
+    size = asked.size_on(request.GET, row)
     lines = selectors.board_index(target=row, size=size)
     context = {
         "target": row,
@@ -84,12 +50,12 @@ def target_index(request: HttpRequest, target: str) -> HttpResponse:
 @require_safe
 def problem_board(request: HttpRequest, target: str, problem: str) -> HttpResponse:
     """The board of one problem."""
-    board = asked_board(request, target, problem)
+    board = asked.board_of_problem(request.GET, target, problem)
     history = selectors.record_history(board)
     context = {
         "board": board,
         "sizes": selectors.ranked_sizes(board.target),
-        "kinds": KINDS.items(),
+        "kinds": asked.KINDS.items(),
         "page": board.page,
         "lines": list(zip(board.rows, marks.interval_marks(board.rows), strict=True)),
         "history": history[::-1],
@@ -103,7 +69,7 @@ def problem_board(request: HttpRequest, target: str, problem: str) -> HttpRespon
 @require_safe
 def problem_board_csv(request: HttpRequest, target: str, problem: str) -> HttpResponse:
     """The same rows as CSV, all pages of them."""
-    board = asked_board(request, target, problem, whole=True)
+    board = asked.board_of_problem(request.GET, target, problem, whole=True)
     rows = [selectors.public_row(row) for row in [*board.rows, *board.provisional]]
     return csv_response(
         f"{board.target.slug}-{board.problem.slug}-{board.size}", selectors.PUBLIC_COLUMNS, rows
@@ -113,7 +79,7 @@ def problem_board_csv(request: HttpRequest, target: str, problem: str) -> HttpRe
 @require_safe
 def problem_board_json(request: HttpRequest, target: str, problem: str) -> HttpResponse:
     """The same rows as JSON, a page of them."""
-    return JsonResponse(board_document(asked_board(request, target, problem)))
+    return JsonResponse(board_document(asked.board_of_problem(request.GET, target, problem)))
 
 
 def board_document(board: selectors.ProblemBoard) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.request import Request
 
-from portal.core.query import demand_valid, none_of, refuse
+from portal.core.query import demand_valid, none_of, only
 
 Known = Callable[[], Iterable[str]]
 
@@ -53,9 +53,6 @@ class QueryFilterBackend(DjangoFilterBackend):
         filters = self.get_filterset(request, queryset, view)
         if filters is None:
             return queryset
-        known = [*filters.filters, *self.OF_EVERY_LIST]
-        for name in request.query_params:
-            if name not in known:
-                raise refuse(name[:60], "unknown_parameter", f"`{name[:60]}`: {none_of(name, known)}")
+        only(request.query_params, [*filters.filters, *self.OF_EVERY_LIST])
         demand_valid(filters.form, request.query_params)
         return filters.qs

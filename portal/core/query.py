@@ -53,6 +53,24 @@ def choice(params: QueryDict, name: str, choices: Iterable[str], default: str = 
     return value or default
 
 
+def several(params: QueryDict, name: str, choices: Iterable[str]) -> list[str]:
+    """Return the values of a parameter that may be there more than once, each one of the choices, once each."""
+    known = list(choices)
+    values = list(dict.fromkeys(value for value in params.getlist(name) if value))
+    for value in values:
+        if value not in known:
+            raise refuse(name, "unknown", f"{name}: {none_of(value, known)}", choices=known)
+    return values
+
+
+def only(params: QueryDict, names: Iterable[str]) -> None:
+    """Refuse a parameter of a name that is none of these."""
+    known = list(names)
+    for name in params:
+        if name not in known:
+            raise refuse(name[:60], "unknown_parameter", f"`{name[:60]}`: {none_of(name, known)}")
+
+
 def number(params: QueryDict, name: str, *, low: int, high: int, default: int) -> int:
     """Return a whole number between `low` and `high`, both included."""
     value = given(params, name)
@@ -90,10 +108,14 @@ def _no_day(name: str, value: str) -> date:
     raise refuse(name, "invalid", f"`{name}` is a day of the calendar as YYYY-MM-DD, not {value[:40]!r}.")
 
 
+def page_number(params: QueryDict) -> int:
+    """Return the page that `?page=` asks for, from 1; the first when not given."""
+    return number(params, "page", low=1, high=10**9, default=1)
+
+
 def page_of(rows: Any, size: int, params: QueryDict) -> Page[Any]:
     """Return the page that `?page=` asks for; beyond the last one it is the last, since lists shrink."""
-    wanted = number(params, "page", low=1, high=10**9, default=1)
-    return Paginator(rows, size).get_page(wanted)
+    return Paginator(rows, size).get_page(page_number(params))
 
 
 def demand_valid(form: Any, params: QueryDict) -> None:

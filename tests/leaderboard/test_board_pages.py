@@ -43,7 +43,6 @@ def test_columns_are_chosen_by_query_parameters(client: Client) -> None:
     usual = [column.label for column in columns.COLUMNS if column.usual]
     assert headings(client) == usual
     assert headings(client, "&col=harness&col=roof_50") == ["Half of roofline", "Harness"]
-    assert headings(client, "&col=nonsense") == usual
     page = client.get("/boards/models/?target=cpu4&col=harness").content.decode()
     assert '<form class="filters filters--wide" method="get">' in page  # no script is needed
     assert 'name="col" value="harness" checked' in page
@@ -100,11 +99,41 @@ def test_the_board_over_a_part_of_the_track(
     assert len(csv.splitlines()) == 3
 
 
-def test_a_problem_that_is_not_there_is_named(client: Client, two_runs: Any) -> None:
-    text = client.get("/boards/models/?target=cpu4&problems=a,nonsense,<b>").content.decode()
-    assert "no problem “nonsense”" in text
-    assert "no problem “&lt;b&gt;”" in text
-    assert "1 of the track's problems" in text
+def test_a_problem_that_is_not_there_is_refused_by_name(client: Client, two_runs: Any) -> None:
+    for path in ("/boards/models/", "/boards/taxonomy/", "/boards/compare/"):
+        answer = client.get(f"{path}?target=cpu4&problems=a,<b>")
+        assert answer.status_code == 400
+        assert "problems: &#x27;&lt;b&gt;&#x27; is none of: a, b, c." in answer.content.decode()
+
+
+def test_compare_and_taxonomy_over_a_part_of_the_track(client: Client, two_runs: Any) -> None:
+    first, second = two_runs
+    runs = f"target=cpu4&run={first.pk}&run={second.pk}"
+    for query, solved in (
+        ("", (2, 1)),
+        ("&level=1", (2, 0)),
+        ("&level=2", (0, 1)),
+        ("&problems=a,c", (1, 1)),
+    ):
+        context = client.get(f"/boards/compare/?{runs}{query}").context
+        assert tuple(row.figures["solved"] for row in context["chosen"]) == solved
+        assert tuple(won for _, (won, _) in context["wins"]) == solved
+        rows = client.get(f"/boards/taxonomy/?target=cpu4{query}").context["tables"][0].lines
+        there = {row.model: sum(cell.solved for cell in cells) for row, cells in rows}
+        assert there == dict(zip(("first", "second"), solved, strict=True))
+    for path in (f"/boards/compare/?{runs}", "/boards/taxonomy/?target=cpu4"):
+        text = client.get(f"{path}&level=1&problems=c").content.decode()
+        assert "No problem of the track is of this kind" in text
+
+
+def test_what_is_outside_of_the_track_counts_nowhere(client: Client, two_runs: Any) -> None:
+    first, second = two_runs
+    build.problem("extra", spec={"track": "extra"})
+    score(second, "extra", speedup=9.0)
+    page = client.get(f"/boards/compare/?target=cpu4&run={first.pk}&run={second.pk}")
+    assert [won for _, (won, _) in page.context["wins"]] == [2, 1]
+    table = client.get("/boards/taxonomy/?target=cpu4").context["tables"][0]
+    assert sum(count for _, count in table.classes) == 3
 
 
 def test_the_whole_track_as_a_list_gives_the_kept_figures(client: Client, two_runs: Any) -> None:

@@ -257,12 +257,13 @@ def test_names_are_escaped_on_pages(client) -> None:
         assert "<script>alert" not in client.get(path).content.decode()
 
 
-def test_unknown_boards_are_404_and_odd_options_fall_back(client) -> None:
+def test_unknown_boards_are_404(client) -> None:
     record()
-    assert client.get("/boards/abacus/").status_code == 404
     assert client.get("/boards/cpu4/nothing/").status_code == 404
-    assert client.get("/boards/cpu4/allreduce/?size=huge").status_code == 404
-    assert client.get("/boards/cpu4/allreduce/?page=999&kind=alien&policy=odd").status_code == 200
+    page, data = client.get("/boards/abacus/"), client.get("/boards/abacus/allreduce.json")
+    assert (page.status_code, data.status_code) == (404, 404)
+    assert "none of: cpu4" in page.content.decode()
+    assert data.json()["code"] == "target.not_found"
     assert client.post("/boards/cpu4/allreduce/").status_code == 405
 
 

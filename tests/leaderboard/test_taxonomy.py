@@ -24,7 +24,9 @@ def test_classes_hold_all_problems_and_the_best_sample_speaks(client) -> None:
     confirmed()
     summaries.refresh(run=run, target=build.target(), size="tiny")
     rows = model_board.model_board(target=build.target(), size="tiny", filters=Filters())
-    by_level, by_bound, by_kind = taxonomy.taxonomy(rows=rows, target=build.target(), size="tiny")
+    by_level, by_bound, by_kind = taxonomy.taxonomy(
+        rows=rows, target=build.target(), size="tiny", slugs=["a", "b", "c"]
+    )
     assert by_level.classes == [("level 1", 2), ("level 3", 1)]
     cells = by_level.lines[0][1]
     assert [(c.solved, c.faster, c.problems) for c in cells] == [(2, 1, 2), (0, 0, 1)]

@@ -1,0 +1,189 @@
+"""What a reader asks a board for: pages, twins, charts and API read every query parameter here.
+
+What is left out or empty is the usual. What cannot be meant is InvalidInput (400) and names the parameter and
+what would be taken; a name in the path that is unknown is NotFound (404).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from leaderboard import columns, model_board, selectors, subset
+from leaderboard.columns import Column
+from leaderboard.model_board import Filters, ModelRow
+from leaderboard.model_page import MAX_COMPARED
+from leaderboard.models import RunSummary
+from leaderboard.ranking import Policy
+from leaderboard.selectors import Kind
+from portal.core import query
+from portal.core.errors import NotFound
+from portal.submissions.models import ModelRun
+from problems.models import Problem, Target
+
+if TYPE_CHECKING:
+    from django.http import QueryDict
+
+_ID = re.compile(r"[1-9][0-9]{0,17}")
+RUNS = ("verified", "community")
+YES_NO = ("yes", "no")
+POLICIES = ("best", "latest")
+KINDS = {"": "everybody", "model": "models", "team": "teams", "person": "people"}
+
+
+class NoTargets(NotFound):
+    """Nothing was set up yet, so there is no board at all."""
+
+
+def ranked_targets() -> list[Target]:
+    """Targets with boards, the official one first."""
+    rows = [row for row in Target.objects.active().filter(ranked=True) if row.cells]
+    return sorted(rows, key=lambda row: (not row.spec.get("official"), row.slug))
+
+
+def named_target(slug: str) -> Target:
+    """The target of a path; NotFound lists those that have a board."""
+    targets = ranked_targets()
+    found = next((row for row in targets if row.slug == slug), None)
+    if found is None:
+        told = query.none_of(slug, [row.slug for row in targets])
+        raise NotFound("target.not_found", f"There is no board for such a target: {told}")
+    return found
+
+
+def named_problem(slug: str) -> Problem:
+    """The problem of a path; NotFound otherwise."""
+    found = Problem.objects.active().defer("spec").filter(slug=slug).first()
+    if found is None:
+        raise NotFound("problem.not_found", f"There is no problem {slug[:80]!r}.")
+    return found
+
+
+def size_on(params: QueryDict, target: Target, usual: str = "") -> str:
+    """The size asked for; if none is, ``usual`` where the target has it, else its first."""
+    sizes = selectors.ranked_sizes(target)
+    return query.choice(params, "size", sizes, usual if usual in sizes else sizes[0])
+
+
+def place(params: QueryDict, where: Sequence[tuple[str, str]] = ()) -> tuple[Target, str]:
+    """Target and size asked for; what is not given is taken from where there is something to see.
+
+    ``where`` lists (target, size) pairs that have something, the richest first. Raises NoTargets before any
+    target is set up.
+    """
+    targets = ranked_targets()
+    if not targets:
+        raise NoTargets("target.none", "No target is set up, so there is no board yet.")
+    known = {row.slug: row for row in targets}
+    where = [pair for pair in where if pair[0] in known]
+    asked = query.choice(params, "target", known)
+    slug = asked or (where[0][0] if where else _busiest(runs_verified(params), known) or targets[0].slug)
+    usual = next((size for named, size in where if named == slug), "")
+    return known[slug], size_on(params, known[slug], usual)
+
+
+def _busiest(verified: bool, known: dict[str, Target]) -> str | None:
+    """The target on which a run solved most problems."""
+    found = RunSummary.objects.filter(run__verified=verified, target__slug__in=list(known)).order_by(
+        "-solved"
+    )
+    return found.values_list("target__slug", flat=True).first()
+
+
+def runs_verified(params: QueryDict) -> bool:
+    """Whether the verified runs are asked for, not those of the community."""
+    return query.choice(params, "runs", RUNS, "verified") == "verified"
+
+
+def filters(params: QueryDict) -> Filters:
+    """Which runs of the model board are asked for, and in which order."""
+    return Filters(
+        verified=runs_verified(params),
+        harness=query.choice(params, "harness", ModelRun.Harness.values),
+        weights=query.choice(params, "weights", YES_NO),
+        reasoning=query.choice(params, "reasoning", YES_NO),
+        as_of=query.day(params, "as_of"),
+        sort=query.choice(params, "sort", model_board.SORTS, "fast_1"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelBoard:
+    """What is asked of the model board; without ``columns`` the usual ones are shown."""
+
+    target: Target
+    size: str
+    filters: Filters
+    part: subset.Subset
+    page: int
+    columns: list[Column]
+    columns_asked: bool
+
+    def load(self, leaders: int = 0) -> model_board.BoardPage:
+        """The page of the board, and its first ``leaders`` runs for a chart."""
+        return model_board.board_page(
+            target=self.target,
+            size=self.size,
+            filters=self.filters,
+            page=self.page,
+            leaders=leaders,
+            slugs=self.part.chosen,
+        )
+
+
+def board_of_models(params: QueryDict, *, of: Target | None = None, options: bool = False) -> ModelBoard:
+    """What is asked of the model board, on the target of the path or of the parameters.
+
+    ``options``: with what may be asked for as a part of the track.
+    """
+    target, size = (of, size_on(params, of)) if of else place(params)
+    keys = query.several(params, "col", [column.key for column in columns.COLUMNS])
+    return ModelBoard(
+        target,
+        size,
+        filters(params),
+        subset.read(params, options=options),
+        query.page_number(params),
+        columns.chosen(keys),
+        bool(keys),
+    )
+
+
+def board_of_problem(
+    params: QueryDict, target: str, problem: str, *, whole: bool = False
+) -> selectors.ProblemBoard:
+    """The board of one problem as it is asked for, a page of it or the ``whole``."""
+    on = named_target(target)
+    page = query.page_number(params)
+    return selectors.problem_board(
+        problem=named_problem(problem),
+        target=on,
+        size=size_on(params, on),
+        policy=cast(Policy, query.choice(params, "policy", POLICIES, "best")),
+        kind=cast(Kind, query.choice(params, "kind", [kind for kind in KINDS if kind])),
+        page=None if whole else page,
+    )
+
+
+def run_of(params: QueryDict, found: Sequence[ModelRow]) -> ModelRow | None:
+    """The run asked for among a model's runs, else the newest; None where it has none."""
+    slug = query.choice(params, "run", [row.run_slug for row in found])
+    return next((row for row in found if row.run_slug == slug), found[0] if found else None)
+
+
+def compared(params: QueryDict) -> list[int]:
+    """Ids of the runs to compare in the order given, at most six, each one of a model."""
+    given = list(dict.fromkeys(value for value in params.getlist("run") if value))
+    if len(given) > MAX_COMPARED:
+        raise query.refuse(
+            "run", "too_many", f"`run`: at most {MAX_COMPARED} are compared, {len(given)} are given."
+        )
+    ids = [int(value) if _ID.fullmatch(value) else 0 for value in given]
+    known = set(ModelRun.objects.filter(pk__in=ids, entrant__kind="model").values_list("pk", flat=True))
+    for value, pk in zip(given, ids, strict=True):
+        if pk not in known:
+            text = f"`run` is the `run_id` of a model's run as the board's JSON names it, not {value[:40]!r}."
+            raise query.refuse("run", "unknown", text)
+    return ids
