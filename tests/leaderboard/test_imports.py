@@ -178,6 +178,6 @@ def test_odd_values_do_no_harm(client: Client, places, tmp_path: Path) -> None:
     assert (row.speedup, row.solution_ms, row.flags, row.isolation_grade) == (None, None, [], "none")
     assert "<script>alert" not in client.get("/boards/imported/").content.decode()
     assert client.get("/boards/imported.json").json()["rows"][0]["speedup"] is None
-    assert client.get("/boards/imported/?target=abacus").status_code == 404
+    assert client.get("/boards/imported/?target=abacus").status_code == 400
     assert client.get("/boards/imported/?target=%00").status_code == 400
     assert client.get("/api/v1/leaderboards/abacus/imported/").status_code == 404
