@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from django.db import DatabaseError, connections
@@ -17,7 +18,7 @@ from evaluator.queues import Rhythm
 log = logging.getLogger(__name__)
 
 
-class _Thread(threading.Thread):
+class _Thread(threading.Thread, ABC):
     """A daemon thread that calls ``beat`` at an interval, with a database connection of its own."""
 
     def __init__(self, name: str, interval_s: float) -> None:
@@ -36,8 +37,9 @@ class _Thread(threading.Thread):
         finally:
             connections.close_all()
 
+    @abstractmethod
     def beat(self) -> None:
-        raise NotImplementedError
+        """What is done once per interval."""
 
     def end(self) -> None:
         """Stop and wait for the thread, so that its connection is closed."""

@@ -2,6 +2,7 @@
 
 Only for targets with cards: on a CPU target the compiler would take the cores that are measured. A thread of its own
 records and compiles, in sandboxes as everywhere; what comes out lies in the build cache when the file's turn comes.
+Never while calls are timed: from a timed score's first job to its report everything here stands still.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
+from evaluator.harness.beside import Beside
 from evaluator.harness.builds import Builder, BuildFailed
 from evaluator.harness.errors import JudgeError, Stopped
 from evaluator.harness.job import Job
@@ -61,6 +63,7 @@ class Ahead:
         self._units: OrderedDict[str, list[Any]] = OrderedDict()
         self._known: OrderedDict[str, threading.Event] = OrderedDict()
         self._closing = threading.Event()
+        self._beside = Beside()
         self._thread = threading.Thread(target=self._serve, name="builds-ahead", daemon=True)
         self._thread.start()
 
@@ -83,9 +86,18 @@ class Ahead:
             return None
         return self._units.get(key)
 
+    def stand_still(self) -> None:
+        """Return once nothing here uses a core, until `go_on`. Waits for a file that is being imported."""
+        self._beside.stand_still()
+
+    def go_on(self) -> None:
+        """Work again, where it was."""
+        self._beside.go_on()
+
     def close(self) -> None:
         """Stop; a build at work is given up."""
         self._closing.set()
+        self.go_on()
         self._waiting.put(None)
         self._thread.join(30)
 
@@ -103,16 +115,21 @@ class Ahead:
                     done.set()
 
     def _build(self, problem: Problem, files: dict[str, bytes]) -> list[Any]:
-        template = Template(self.target, "ahead")
+        limit_s = float(self.target.data["deadlines"]["build_s"])
+        with self._beside.step():
+            units = self._recorded(problem, files)
         try:
-            template.wait()
-            units = recorded(template, problem, files)
-        finally:
-            template.close()
-        try:
-            self.builder.build(units, float(self.target.data["deadlines"]["build_s"]), self._closing.is_set)
+            self.builder.build(units, limit_s, self._closing.is_set, self._beside)
         except BuildFailed:
             pass  # found again, and told, when the file's turn comes
         except Stopped:
             return []
         return units
+
+    def _recorded(self, problem: Problem, files: dict[str, bytes]) -> list[Any]:
+        template = Template(self.target, "ahead")
+        try:
+            template.wait()
+            return recorded(template, problem, files)
+        finally:
+            template.close()

@@ -25,6 +25,7 @@ from typing import Any
 import torch
 
 from evaluator.diagnose.native_facts import NativeFacts
+from evaluator.harness.beside import Beside
 from evaluator.harness.errors import Stopped
 from evaluator.harness.rank.extensions import unit_hash
 from evaluator.harness.sandbox import Sandbox, SandboxSpec, python_inside
@@ -172,10 +173,17 @@ class Builder:
         self.cache = BuildCache(cache_folder)
 
     def build(
-        self, units: list[Any], limit_s: float, should_stop: Callable[[], bool] | None = None
+        self,
+        units: list[Any],
+        limit_s: float,
+        should_stop: Callable[[], bool] | None = None,
+        beside: Beside | None = None,
     ) -> tuple[dict[str, Path], Built]:
-        """(path under `ext/` in the job's folder → library, what it took). Raises BuildFailed."""
-        report = Built()
+        """(path under `ext/` in the job's folder → library, what it took). Raises BuildFailed.
+
+        `beside`: compile only while that allows it; its clock counts for the limit.
+        """
+        report, beside = Built(), beside or Beside()
         libraries: dict[str, Path] = {}
         for raw in units[:MAX_UNITS]:
             unit = check_unit(raw)
@@ -186,7 +194,7 @@ class Builder:
             began = time.perf_counter()
             kept = self.cache.get(key)
             if kept is None:
-                library, facts = self._compile(unit, limit_s, should_stop)
+                library, facts = self._compile(unit, limit_s, should_stop, beside)
                 path = self.cache.put(key, library, facts)
             else:
                 path, facts = kept
@@ -200,7 +208,7 @@ class Builder:
         return libraries, report
 
     def _compile(
-        self, unit: dict[str, Any], limit_s: float, should_stop: Callable[[], bool] | None
+        self, unit: dict[str, Any], limit_s: float, should_stop: Callable[[], bool] | None, beside: Beside
     ) -> tuple[bytes, NativeFacts]:
         read_end, write_end = os.pipe()
         binds: dict[str | Path, str] = {}
@@ -227,10 +235,10 @@ class Builder:
             (box.folder / "job" / "unit.json").write_text(json.dumps(unit))
             for path in [box.folder, *box.folder.rglob("*")]:
                 path.chmod(0o755 if path.is_dir() else 0o644)
-            box.start()
-            os.close(write_end)
-            data = _read_all(read_end, limit_s, should_stop)
-            memory = box.oom_killed()
+            with beside.at_work(box):
+                os.close(write_end)
+                data = _read_all(read_end, limit_s, should_stop, beside.clock)
+                memory = box.oom_killed()
         finally:
             os.close(read_end)
             box.kill()
@@ -238,12 +246,14 @@ class Builder:
         return _library(data, memory)
 
 
-def _read_all(descriptor: int, limit_s: float, should_stop: Callable[[], bool] | None) -> bytes:
+def _read_all(
+    descriptor: int, limit_s: float, should_stop: Callable[[], bool] | None, clock: Callable[[], float]
+) -> bytes:
     """Everything until the other side closes. Raises BuildFailed on time or size."""
-    deadline = time.monotonic() + limit_s
+    deadline = clock() + limit_s
     data = bytearray()
     while True:
-        left = deadline - time.monotonic()
+        left = deadline - clock()
         if left <= 0:
             raise BuildFailed("timeout", f"the compiler was still at work after {limit_s:.0f} s")
         if should_stop is not None and should_stop():

@@ -11,7 +11,6 @@ the median on two quiet cores.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from pathlib import Path
@@ -23,6 +22,7 @@ from evaluator.harness.protocol import Timing
 from evaluator.harness.result import environment
 from evaluator.harness.run import Run
 from problems.registry import load_problem
+from tests.bench.report import tell
 
 AIM_US = 200.0
 
@@ -76,10 +76,7 @@ def main() -> int:
     with Judge("cpu4") as judge:
         rows = {slug: row(measured(judge, slug)) for slug in args.problem or ["allreduce", "gemm_allreduce"]}
     report = {"environment": environment(), "load": load, "aim_us_per_block": AIM_US, "problems": rows}
-    text = json.dumps(report, indent=1)
-    sys.stdout.write(text + "\n")
-    if args.out:
-        args.out.write_text(text + "\n")
+    tell(report, args.out)
     return 0
 
 

@@ -11,7 +11,6 @@ torchrun for the reference and one for the solution, the timed calls in the last
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -20,6 +19,8 @@ import time
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from tests.bench.report import tell
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings.test")
 
@@ -184,10 +185,7 @@ def main() -> int:
         "times_naive": round(ours["per_hour"] / theirs["per_hour"], 1),
         "aims": {"lane_occupied_share": 0.85, "times_naive": 5},
     }
-    text = json.dumps(report, indent=1) + "\n"
-    sys.stdout.write(text)
-    if args.out:
-        args.out.write_text(text)
+    tell(report, args.out)
     return 0
 
 

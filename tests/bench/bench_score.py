@@ -22,6 +22,7 @@ from typing import Any
 from evaluator.harness.judge import Judge
 from evaluator.harness.result import environment
 from evaluator.harness.samples import FOLDER
+from tests.bench.report import tell
 
 SOLUTION = FOLDER / "allreduce_gather_and_sum.py"
 AIM_COMMAND_S, AIM_WARM_S = 12.0, 4.0
@@ -94,10 +95,7 @@ def main() -> int:
         "command": {"aim_s": AIM_COMMAND_S, **summary(cold)},
         "warm": {"aim_s": AIM_WARM_S, **summary(hot)},
     }
-    text = json.dumps(report, indent=1)
-    sys.stdout.write(text + "\n")
-    if args.out:
-        args.out.write_text(text + "\n")
+    tell(report, args.out)
     return 0
 
 

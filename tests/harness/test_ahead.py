@@ -33,7 +33,9 @@ class Recorder:
 
     def close(self) -> None: ...
 
-    def build(self, units: list[Any], limit_s: float, should_stop: Any) -> tuple[dict[str, Path], Built]:
+    def build(
+        self, units: list[Any], limit_s: float, should_stop: Any, beside: Any
+    ) -> tuple[dict[str, Path], Built]:
         self.built.append(units)
         if self.fails is not None:
             raise self.fails

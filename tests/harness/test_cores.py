@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 
 from evaluator.harness.job import shares
+from evaluator.harness.judge import Judge
+from evaluator.harness.samples import FOLDER
+from tests.evaluator.processes import descendants
+from tests.harness.sandboxes import needs_bubblewrap
 
 RANK = Path(__file__).resolve().parents[2] / "evaluator" / "harness" / "rank"
 PROBE = """
@@ -51,3 +55,36 @@ def test_a_rank_and_its_threads_cannot_leave_their_cores() -> None:
     every, seen = json.loads(done.stdout)
     assert every == sorted(os.sched_getaffinity(0))
     assert seen == [every[-1:], every[-1:]]
+
+
+def ranks() -> list[int]:
+    """Host pids of the ranks of all jobs of this process: what templates have forked."""
+    found = []
+    for pid, _ in descendants(os.getpid()):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if words[2:3] == [b"/opt/pkb/rank/template.py"]:
+            found += [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return found
+
+
+@pytest.mark.serial
+@needs_bubblewrap
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core: there is nowhere to move to")
+def test_the_kernel_holds_the_ranks_of_both_jobs_where_they_belong() -> None:
+    """Asked from outside during a job: what `cores.hold` does inside could be seen to work and not be called."""
+    held: dict[str, list[list[int]]] = {}
+
+    def tell(stage: str, detail: object) -> None:
+        held[stage] = sorted(sorted(os.sched_getaffinity(pid)) for pid in ranks())
+
+    with Judge("cpu4") as judge:
+        found = judge.score(
+            problem="allreduce",
+            solution=FOLDER / "allreduce_gather_and_sum.py",
+            protocol="check",
+            on_stage=tell,
+        )
+
+    assert found["verdict"] == "correct", found["message"]
+    mine = shares(sorted(os.sched_getaffinity(0)), 4)
+    assert held["correctness"] == sorted([*mine, *mine])

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from evaluator.harness.sandbox import Sandbox, cleanup_leftovers, own_lease
 from evaluator.harness.sandbox.layout import host_layout
+from evaluator.harness.sandbox.processes import state
 
 from .sandboxes import alive, layouts, needs_bubblewrap, needs_root, python_spec, traces, wait_for
 
@@ -81,6 +83,7 @@ def test_next_worker_removes_everything(kind: str) -> None:
         process.send_signal(signal.SIGKILL)
         process.wait()
         removed = cleanup_leftovers(HOST)
+        assert kind == "signals" or none_lives(job["pids"])
         wait_for(lambda: none_lives(job["pids"]))
     assert any(job["lease"] in line for line in removed)
     assert traces(job["name"]) == []
@@ -151,6 +154,38 @@ def test_ordinary_end_of_a_supervisor_leaves_no_folder() -> None:
     folder = Path(done.stdout.strip())
     assert folder.parent.name.startswith(f"pkb.{HOST}.p")
     assert not folder.parent.exists()
+
+
+def children(pid: int) -> list[int]:
+    """The children of a process's first thread."""
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@needs_root
+def test_a_job_has_ended_when_its_kill_returns() -> None:
+    """Not only left its groups: here its namespace can't end before we let a process in it be reaped."""
+    box = Sandbox(python_spec("import time; print(1, flush=True); time.sleep(600)"))
+    box.start()
+    box.stdout.readline()
+    (first,) = children(box.pid)
+    guest = subprocess.Popen(["nsenter", "--target", str(first), "--pid", "sleep", "600"])
+    killing = threading.Thread(target=box.kill)
+    try:
+        wait_for(lambda: children(guest.pid))
+        guest.send_signal(signal.SIGSTOP)
+        wait_for(lambda: state(guest.pid) == "T")  # from now on it does not reap its child
+        killing.start()
+        wait_for(lambda: not box.pids())
+        killing.join(0.5)
+        assert killing.is_alive()
+        assert alive(first)
+    finally:
+        guest.send_signal(signal.SIGCONT)
+        guest.wait(10)
+        killing.join(10)
+        box.close_streams()
+    assert not killing.is_alive()
+    assert not alive(first)
 
 
 @needs_root

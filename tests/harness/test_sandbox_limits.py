@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.harness.sandbox import KillFailed, Sandbox, SandboxSpec, SpawnFailed, cgroup
+from evaluator.harness.sandbox import KillFailed, Sandbox, SandboxSpec, SpawnFailed, cgroup, rounds
 from evaluator.harness.sandbox.layout import host_layout
 from evaluator.harness.sandbox.names import job_name
 
@@ -165,7 +165,7 @@ NOBODY = (1 << 22) + 1
 def test_a_slow_end_of_many_is_waited_for_as_long_as_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     left = iter([*(list(range(NOBODY, NOBODY + count)) for count in range(9, 0, -1)), []])
     monkeypatch.setattr(cgroup, "members", lambda folders: next(left))
-    monkeypatch.setattr(cgroup, "time", Clock())
+    monkeypatch.setattr(rounds, "time", Clock())
 
     cgroup.kill_members([], 10.0)
 
@@ -174,7 +174,7 @@ def test_a_slow_end_of_many_is_waited_for_as_long_as_it_goes_on(monkeypatch: pyt
 
 def test_an_end_that_does_not_come_is_a_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(cgroup, "members", lambda folders: [NOBODY])
-    monkeypatch.setattr(cgroup, "time", Clock())
+    monkeypatch.setattr(rounds, "time", Clock())
 
     with pytest.raises(KillFailed, match=r"still there after 10 s"):
         cgroup.kill_members([tmp_path], 10.0)

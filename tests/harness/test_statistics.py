@@ -143,3 +143,13 @@ def test_the_value_lies_in_its_interval_and_inverts() -> None:
         turned = speedup([(b, a) for a, b in pairs])
         assert turned.value == pytest.approx(1 / found.value)
         assert turned.low == pytest.approx(1 / found.high)
+
+
+@pytest.mark.parametrize("protocol", ["quick", "profile"])
+@pytest.mark.parametrize(("t_reference", "pairs"), [(0.0005, 20), (0.0375, 20), (0.05, 15), (0.2, 6)])
+def test_feedback_has_twenty_pairs_where_three_seconds_allow_them(
+    protocol: str, t_reference: float, pairs: int
+) -> None:
+    """Of 6 pairs the 95 % interval is the whole range: one disturbed pair decides it."""
+    found = plan(protocol, t_reference, random.Random(1))
+    assert (found.pairs, found.block) == (pairs, 2)

@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from evaluator.harness.sandbox.names import parse, run_root
 from tests.adversary.catalog import FOLDER
 
 OWN_PLACES = ("/tmp", "/dev/shm")
+PATIENCE_S = 5.0
 HONEST = FOLDER / "honest" / "k01_allreduce_plain.py"
 
 
@@ -45,7 +47,18 @@ def processes() -> list[str]:
     return sorted(found)
 
 
-def machine() -> dict[str, Any]:
+def threads(usual: int) -> int:
+    """Threads of this process, as soon as they are no more than usual or patience ends.
+
+    A thread that was joined is listed until the kernel, too, has ended it.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    while (count := len(os.listdir("/proc/self/task"))) > usual and time.monotonic() < deadline:
+        os.sched_yield()
+    return count
+
+
+def machine(usual_threads: int) -> dict[str, Any]:
     """What a job could leave behind."""
     gc.collect()
     mounts = Path("/proc/self/mountinfo").read_text()
@@ -60,7 +73,7 @@ def machine() -> dict[str, Any]:
         "mounts": mounts,
         "cgroups": groups,
         "descriptors": sorted(os.readlink(path).split(":")[0] for path in opened if os.path.islink(path)),
-        "threads": len(os.listdir("/proc/self/task")),
+        "threads": threads(usual_threads),
     }
 
 
@@ -76,9 +89,9 @@ def main() -> int:
         subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", place], check=True)
     os.environ.update(PKB_RUN_DIR="/tmp/run", HOME="/tmp/home")
     scored([HONEST])  # what is loaded and opened once is there from now on
-    before = machine()
+    before = machine(threads(1))
     verdicts = scored([Path(name) for name in sys.argv[1:]])
-    print(json.dumps({"before": before, "after": machine(), "verdicts": verdicts}))  # noqa: T201 (its answer)
+    print(json.dumps({"before": before, "after": machine(before["threads"]), "verdicts": verdicts}))  # noqa: T201 (its answer)
     return 0
 
 

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import threading
-import time
 from pathlib import Path
 from typing import IO
 
@@ -17,7 +16,7 @@ from .errors import KillFailed, SandboxError
 from .freezer import Freezer, make_freezer
 from .layout import Layout, host_layout
 from .logs import CappedLog
-from .processes import descendants, wait_until_gone
+from .processes import descendants, ended, wait_until_gone
 from .spawner import spawn
 from .spec import SandboxSpec, UsageReport
 from .uids import UidLease
@@ -159,19 +158,21 @@ class Sandbox:
         process = self._process
         if process is None:
             return
-        known = descendants(process.pid) if not self._group.folders() else []
-        # First the outermost process, so that a job that has not yet entered its groups never enters them.
-        # The namespace's first process dies with it, and the kernel ends the namespace with that.
-        process.kill()
-        self._group.kill(KILL_LIMIT_S)
-        deadline = time.monotonic() + KILL_LIMIT_S
-        try:
-            process.wait(KILL_LIMIT_S)
-        except subprocess.TimeoutExpired as error:
-            raise KillFailed(f"{self.name}: bubblewrap did not end") from error
-        # Again: it may have entered, and forked, between the two steps above.
-        self._group.kill(KILL_LIMIT_S)
-        wait_until_gone(known[1:], deadline)
+        below = descendants(process.pid)[1:]
+        # Bubblewrap's only child is the namespace's first process: once that has ended, so has everything in it.
+        with ended(below[:1], KILL_LIMIT_S):
+            # First the outermost process, so that a job that has not yet entered its groups never enters them.
+            # The namespace's first process dies with it, and the kernel ends the namespace with that.
+            process.kill()
+            self._group.kill(KILL_LIMIT_S)
+            try:
+                process.wait(KILL_LIMIT_S)
+            except subprocess.TimeoutExpired as error:
+                raise KillFailed(f"{self.name}: bubblewrap did not end") from error
+            # Again: it may have entered, and forked, between the two steps above.
+            self._group.kill(KILL_LIMIT_S)
+            if not self._group.folders():
+                wait_until_gone(below, KILL_LIMIT_S)
 
     def _close(self) -> None:
         if self._freezer is not None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import sys
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +12,7 @@ from pathlib import Path
 from .errors import KillFailed, SpawnFailed
 from .layout import Layout, read_mounts
 from .names import PREFIX
+from .rounds import until_none_left
 from .spec import SandboxSpec, UsageReport
 
 _CPU_PERIOD_US = 100_000
@@ -170,46 +169,45 @@ def kill_members(folders: Sequence[Path], limit_s: float) -> None:
     """SIGKILL the members of all ``folders``, frozen or not, and wait until none is left.
 
     Whole groups at once where the kernel offers that, so that none escapes by forking; else round by round.
-    KillFailed when for ``limit_s`` none has gone: the end of hundreds of large processes takes its time.
+    KillFailed when for ``limit_s`` none has gone.
     """
-    deadline, fewest = time.monotonic() + limit_s, sys.maxsize
     for folder in folders:
         if (folder / "cgroup.kill").exists():
             (folder / "cgroup.kill").write_text("1")
-    pause = 0.0002
-    while pids := members(folders):
-        if len(pids) < fewest:
-            deadline, fewest = time.monotonic() + limit_s, len(pids)
-        if time.monotonic() > deadline:
-            raise KillFailed(f"{folders[0].name}: still there after {limit_s:g} s: {pids}")
-        for pid in pids:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        for folder in folders:
-            # A frozen v1 task takes its SIGKILL only once it has thawed.
-            if (folder / "freezer.state").exists():
-                (folder / "freezer.state").write_text("THAWED")
-        time.sleep(pause)
-        pause = min(pause * 2, 0.02)
+    if left := until_none_left(lambda: _killed_once(folders), limit_s):
+        raise KillFailed(f"{folders[0].name}: still there after {limit_s:g} s: {left}")
 
 
-def remove_groups(folders: Iterable[Path], limit_s: float = 5.0) -> None:
+def _killed_once(folders: Sequence[Path]) -> list[int]:
+    """The members, each of which has been sent a SIGKILL."""
+    pids = members(folders)
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    for folder in folders if pids else ():
+        # A frozen v1 task takes its SIGKILL only once it has thawed.
+        if (folder / "freezer.state").exists():
+            (folder / "freezer.state").write_text("THAWED")
+    return pids
+
+
+def remove_groups(folders: Sequence[Path], limit_s: float = 5.0) -> None:
     """rmdir each folder; a busy one (a member is still being reaped) is tried again until ``limit_s``."""
-    deadline = time.monotonic() + limit_s
-    for folder in folders:
-        pause = 0.0002
-        while True:
-            try:
-                folder.rmdir()
-            except FileNotFoundError:
-                break
-            except OSError as error:
-                if error.errno != errno.EBUSY or time.monotonic() > deadline:
-                    raise KillFailed(f"cannot remove {folder}: {error}") from error
-                time.sleep(pause)
-                pause = min(pause * 2, 0.02)
-            else:
-                break
+    if left := until_none_left(lambda: [folder for folder in folders if not _removed(folder)], limit_s):
+        raise KillFailed(f"still busy after {limit_s:g} s: {', '.join(map(str, left))}")
+
+
+def _removed(folder: Path) -> bool:
+    """Whether a group is gone now; KillFailed when it can't be removed for another reason than being busy."""
+    try:
+        folder.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            return False
+        raise KillFailed(f"cannot remove {folder}: {error}") from error
+    return True
 
 
 def job_groups(mountinfo: str) -> dict[str, list[Path]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import names
 from .cgroup import job_groups, kill_members, members, remove_groups
+from .processes import ended, firsts_of_namespaces
 
 _KILL_LIMIT_S = 10.0
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (where the kernel keeps POSIX shared memory)
@@ -32,8 +33,10 @@ def _clean_groups(host_id: str) -> list[str]:
     for name, folders in sorted(job_groups(Path("/proc/self/mountinfo").read_text()).items()):
         folders = [folder for folder in folders if _may_remove(folder)]
         if folders and _is_ours_and_dead(name, host_id):
-            removed += [f"process {pid} of {name}" for pid in members(folders)] + [f"cgroup {name}"]
-            kill_members(folders, _KILL_LIMIT_S)
+            pids = members(folders)
+            removed += [f"process {pid} of {name}" for pid in pids] + [f"cgroup {name}"]
+            with ended(firsts_of_namespaces(pids), _KILL_LIMIT_S):
+                kill_members(folders, _KILL_LIMIT_S)
             remove_groups(folders)
     return removed
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
-import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .errors import KillFailed
+from .rounds import until_none_left
 
 
 def _parents() -> dict[int, int]:
@@ -68,18 +69,52 @@ def descendants(pid: int) -> list[int]:
     return [pid, *(child for child in found[1:] if state(child) not in "ZX")]
 
 
-def wait_until_gone(pids: Iterable[int], deadline: float) -> None:
-    """Wait until none of ``pids`` lives, killing what stays; KillFailed at ``deadline`` (monotonic)."""
-    left = set(pids)
-    pause = 0.0005
-    while left := left & _parents().keys():
-        if time.monotonic() > deadline:
-            raise KillFailed(f"still there: {sorted(left)}")
-        for pid in left:
+def firsts_of_namespaces(pids: Iterable[int]) -> list[int]:
+    """Those of ``pids`` that are the first process of a pid namespace below ours: the last of it to end."""
+    found = []
+    for pid in pids:
+        with suppress(OSError):
+            line = Path("/proc", str(pid), "status").read_text().partition("\nNSpid:")[2].partition("\n")[0]
+            if line.split()[1:] and line.split()[-1] == "1":
+                found.append(pid)
+    return found
+
+
+def wait_until_gone(pids: Iterable[int], limit_s: float) -> None:
+    """Wait until none of ``pids`` lives, killing what stays; KillFailed when for ``limit_s`` none has gone."""
+    known = set(pids)
+
+    def one_round() -> list[int]:
+        known.intersection_update(_parents())
+        for pid in known:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        time.sleep(pause)
-        pause = min(pause * 2, 0.02)
+        return sorted(known)
+
+    if left := until_none_left(one_round, limit_s):
+        raise KillFailed(f"still there: {left}")
+
+
+@contextmanager
+def ended(pids: Iterable[int], limit_s: float) -> Iterator[None]:
+    """Processes that live now and must be no more when the block is left; KillFailed after ``limit_s``.
+
+    A process leaves its control groups before it has ended, so an empty group does not say that.
+    """
+    handles: list[int] = []
+    try:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                handles.append(os.pidfd_open(pid))
+        yield
+        for handle in handles:
+            waiting = select.poll()
+            waiting.register(handle, select.POLLIN)
+            if not waiting.poll(limit_s * 1000):
+                raise KillFailed(f"a process has not ended after {limit_s:g} s")
+    finally:
+        for handle in handles:
+            os.close(handle)
 
 
 def resident_peak(pids: Iterable[int]) -> int:
