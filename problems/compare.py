@@ -62,7 +62,9 @@ def compare(got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance) -> Wron
         raise ValueError(f"shapes differ: {tuple(got.shape)} and {tuple(want.shape)}")
     if got.numel() == 0:
         return None
-    if got.numel() >= LARGE and torch.cuda.is_initialized():
+    if got.is_cuda:
+        want = want.to(got.device)
+    elif got.numel() >= LARGE and torch.cuda.is_initialized():
         # Where golden has run on the card, millions of elements are compared there too.
         got, want = got.cuda(), want.cuda()
     inexact = got.dtype.is_floating_point or got.dtype.is_complex

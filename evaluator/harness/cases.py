@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import warnings
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +19,7 @@ from problems.registry import Problem
 KEEP_BYTES = {"cpu": 256 << 20, "cuda": 2 << 30}
 """Bytes of made calls and of answers that are kept: hosts with cards have the memory, and large draws are slow."""
 SPARE_BYTES = 1 << 14
+MAKERS = 8
 
 
 @dataclass
@@ -55,6 +58,19 @@ class Cases:
         while self._bytes > self._limit and len(self._kept) > 1:
             _, old = self._kept.popitem(last=False)
             self._bytes -= sum(item.nbytes for item in old.packed)
+        return made
+
+    def many(self, first: int, count: int) -> list[Call]:
+        """Calls `first` to `first + count - 1`, made side by side and not kept."""
+
+        def make(number: int) -> Call:
+            args = gate.build(self.problem, self.size, self.world_size, self.seed, number)
+            return Call(number, args, [encode.pack(rank) for rank in args])
+
+        workers = max(1, min(count, len(os.sched_getaffinity(0)) // 2, MAKERS))
+        with ThreadPoolExecutor(workers) as pool:
+            made = list(pool.map(make, range(first, first + count)))
+        self._largest = max(self._largest, *(item.nbytes for call in made for item in call.packed))
         return made
 
     @property

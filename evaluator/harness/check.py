@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from problems.compare import Wrong, compare
-from problems.leaves import Answer, walk
+from problems.leaves import Answer, map_tensors, walk
 from problems.registry import Problem
 from problems.tolerance import Tolerance, tolerance_for
 
@@ -138,6 +138,16 @@ def _margin(got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance) -> floa
     return float(ratio.max())
 
 
+def home(answer: Answer) -> Answer:
+    """The answer with its tensors in host memory, where a problem's own checks and hints work."""
+
+    def one(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.cpu()
+
+    inout = {name: map_tensors(tree, one) for name, tree in answer.inout.items()}
+    return Answer(map_tensors(answer.output, one), inout)
+
+
 def validity(
     problem: Problem, args: list[list[Any]], got: list[Answer], want: list[Answer], size: str
 ) -> Mismatch | None:
@@ -149,6 +159,7 @@ def validity(
     module = problem.module("golden")
     if not hasattr(module, "check"):
         return None
+    got, want = [home(answer) for answer in got], [home(answer) for answer in want]
     found = module.check(args, got, want, problem.namespace(size))
     if found is None:
         return None

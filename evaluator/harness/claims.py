@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from evaluator.harness.rank.recipe import tensor_at
+from evaluator.harness.rank.recipe import shaped, span_bytes
 from evaluator.harness.sandbox.logs import clean_text
 
 ALIGN = 64
@@ -179,18 +179,17 @@ def _difference(got: Any, want: Any, path: str, where: str) -> tuple[str, str] |
 
 def tree(claim: Any, data: torch.Tensor) -> Any:
     """The output tree with tensors over a snapshot's bytes; `claim` must be one that we trust."""
-    buffer: Any = data.numpy()
-    return _tree(claim, memoryview(buffer), [0])
+    return _tree(claim, data, [0])
 
 
-def _tree(claim: Any, buffer: memoryview, used: list[int]) -> Any:
+def _tree(claim: Any, data: torch.Tensor, used: list[int]) -> Any:
     ((form, body),) = claim.items()
     if form == "t":
         start = used[0]
         used[0] = _layout(claim, start)
-        return tensor_at(buffer, body[0], body[1], None, start)
+        return shaped(data[start : start + span_bytes(body[0], body[1], None)], body[0], body[1], None)
     if form == "l":
-        return [_tree(item, buffer, used) for item in body]
+        return [_tree(item, data, used) for item in body]
     if form == "d":
-        return {key: _tree(item, buffer, used) for key, item in body.items()}
+        return {key: _tree(item, data, used) for key, item in body.items()}
     return torch.Size(body) if isinstance(body, list) else body

@@ -157,7 +157,7 @@ def _score(args: argparse.Namespace) -> int:
 
 
 def _many(args: argparse.Namespace) -> int:
-    from evaluator.harness.many import find, listed, score_many
+    from evaluator.harness.many import Expected, find, listed, score_many
 
     files, expected = listed(args.manifest, args.target) if args.manifest else ([], {})
     began = time.perf_counter()
@@ -174,7 +174,7 @@ def _many(args: argparse.Namespace) -> int:
     wrong = 0
     for row in rows:
         counts[row["verdict"]] = counts.get(row["verdict"], 0) + 1
-        wrong += row["verdict"] not in expected.get(row["file"], ["correct"])
+        wrong += not expected.get(row["file"], Expected()).met(row)
     told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
     print(f"{len(rows)} files in {time.perf_counter() - began:.0f} s: {told}; {wrong} not as expected")
     return 1 if wrong else 0

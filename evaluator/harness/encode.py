@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from evaluator.harness.rank.recipe import tensor_at
+from evaluator.harness.rank.recipe import shaped, span_bytes
 from problems.leaves import Group, Made
 
 ALIGN = 64
@@ -87,42 +87,37 @@ def pack(args: list[Any]) -> Packed:
     return packer.packed
 
 
-def write(packed: Packed, buffer: memoryview) -> None:
-    """Copy the packed tensors' bytes into a slot buffer."""
-    if not packed.nbytes:
-        return
-    flat = torch.frombuffer(buffer, dtype=torch.uint8)
+def write(packed: Packed, flat: torch.Tensor) -> None:
+    """Copy the packed tensors' bytes into a slot (uint8, on any device)."""
     for _, offset, tensor in packed.tensors:
         source = raw_bytes(tensor)
         flat[offset : offset + source.numel()].copy_(source)
 
 
-def changed(packed: Packed, buffer: memoryview, arguments: frozenset[int]) -> int | None:
+def changed(packed: Packed, flat: torch.Tensor, arguments: frozenset[int]) -> int | None:
     """The first of `arguments` (by index) whose bytes in the slot are no longer those written."""
-    if not packed.nbytes:
-        return None
-    flat = torch.frombuffer(buffer, dtype=torch.uint8)
     for index, offset, tensor in packed.tensors:
         if index in arguments:
-            source = raw_bytes(tensor)
+            source = raw_bytes(tensor).to(flat.device)
             if not torch.equal(flat[offset : offset + source.numel()], source):
                 return index
     return None
 
 
-def tree_at(node: dict[str, Any], buffer: memoryview) -> Any:
-    """The tree that a recipe node describes, its tensors copied out of `buffer` as they are now."""
+def tree_at(node: dict[str, Any], flat: torch.Tensor) -> Any:
+    """The tree that a recipe node describes, its tensors copied out of the slot as they are now."""
     ((form, body),) = node.items()
     match form:
         case "t":
             dtype, shape, strides, offset, _ = body
-            return tensor_at(buffer, dtype, shape, strides, offset).clone()
+            size = span_bytes(dtype, shape, strides)
+            return shaped(flat[offset : offset + size].clone(), dtype, shape, strides)
         case "l" | "u":
-            return [tree_at(item, buffer) for item in body]
+            return [tree_at(item, flat) for item in body]
         case "d":
-            return {key: tree_at(item, buffer) for key, item in body.items()}
+            return {key: tree_at(item, flat) for key, item in body.items()}
         case "m":
-            return Made(body[0], {key: tree_at(item, buffer) for key, item in body[1].items()})
+            return Made(body[0], {key: tree_at(item, flat) for key, item in body[1].items()})
         case "v":
             return body
     return None

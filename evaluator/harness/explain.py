@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
+import torch
 import torch.distributed as dist
 
 from evaluator.harness import encode
 from evaluator.harness.check import check_rank
 from evaluator.harness.localcomm import no_communication
-from evaluator.harness.rank.recipe import Decoder
+from evaluator.harness.rank.recipe import Decoder, reader
 from problems.leaves import Answer, tensors
 from problems.registry import Problem
 
@@ -43,9 +44,9 @@ def _pretend(rank: int, world_size: int) -> Iterator[None]:
 def _alone(problem: Problem, packed: encode.Packed, rank: int, world_size: int) -> Answer:
     """The reference's answer on one rank that hears from nobody."""
     buffer = memoryview(bytearray(max(packed.nbytes, 1)))
-    encode.write(packed, buffer)
+    encode.write(packed, torch.frombuffer(buffer, dtype=torch.uint8))
     factories = problem.module("factories") if (problem.folder / "factories.py").exists() else None
-    decoder = Decoder(buffer, _Everyone(), factories)
+    decoder = Decoder(reader(buffer), _Everyone(), factories)
     args = [decoder.decode(node) for node in packed.recipe]
     with _pretend(rank, world_size):
         output = problem.module("reference").solution(*args)

@@ -12,7 +12,7 @@ import select
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from evaluator.harness.sandbox import FreezeFailed
 from evaluator.harness.sandbox.layout import host_layout
 from evaluator.harness.sandbox.logs import CappedLog, clean_text
 from evaluator.harness.sandbox.processes import resident_peak
-from evaluator.harness.slots import Slot
+from evaluator.harness.slots import Place, Slot
 from evaluator.harness.warm import Template, base_env
 from problems.leaves import tensors
 from problems.registry import Problem, Target
@@ -85,10 +85,9 @@ class Job:
         self._record = record
         self.box = template.box
         self.log = CappedLog()
-        self.inputs = [Slot(f"in{r}", inputs_bytes) for r in range(self.world_size)]
-        self.outputs = [Slot(f"out{r}", outputs_bytes) for r in range(self.world_size)]
         self.sockets: list[socket.socket] = []
         self._stack_pipes: dict[int, int] = {}
+        self._make_slots(inputs_bytes, outputs_bytes)
         self.reports = [RankReport(r) for r in range(self.world_size)]
         self._sent_recipe: list[Any] = [None] * self.world_size
         self._sequence = 0
@@ -107,9 +106,21 @@ class Job:
         self.log.add("sandbox stderr", self.box.stderr.fileno())
         self._launch("factories.py" in files)
 
+    def _make_slots(self, inputs_bytes: int, outputs_bytes: int) -> None:
+        """What every rank shares with us; calls travel by `ins` and `outs`."""
+        self.inputs = [Slot(f"in{r}", inputs_bytes) for r in range(self.world_size)]
+        self.outputs = [Slot(f"out{r}", outputs_bytes) for r in range(self.world_size)]
+        self.ins: Sequence[Place] = self.inputs
+        self.outs: Sequence[Place] = self.outputs
+
+    def _more_fds(self, rank: int) -> list[int]:
+        """Further descriptors for a rank, closed here once they were passed."""
+        return []
+
     def _launch(self, factories: bool) -> None:
         """Hand the ranks' descriptors to the template, which forks them."""
         passed: list[int] = []
+        ours_no_more: list[int] = []
         theirs: list[socket.socket] = []
         for rank in range(self.world_size):
             ours, peer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -124,14 +135,15 @@ class Job:
                 self.log.add(f"rank {rank} {name}", end)
                 os.close(end)
             passed += [peer.fileno(), self.inputs[rank].fd, self.outputs[rank].fd]
-            passed += [out_write, err_write, stack_write]
+            more = self._more_fds(rank)
+            passed += [out_write, err_write, stack_write, *more]
+            ours_no_more += [out_write, err_write, stack_write, *more]
         order = json.dumps(self._order(factories)).encode()
         socket.send_fds(self.template.control, [order], passed)
         for peer in theirs:
             peer.close()
-        for index, descriptor in enumerate(passed):
-            if index % 6 >= 3:
-                os.close(descriptor)
+        for descriptor in ours_no_more:
+            os.close(descriptor)
         for slot in (*self.inputs, *self.outputs):
             slot.close_fd()
         for ours in self.sockets:
@@ -209,15 +221,24 @@ class Job:
         return units if isinstance(units, list) else []
 
     def _collect(
-        self, wanted: str, phase: str, limit_s: float, should_stop: Callable[[], bool] | None = None
+        self,
+        wanted: str,
+        phase: str,
+        limit_s: float,
+        should_stop: Callable[[], bool] | None = None,
+        got: dict[int, dict[str, Any]] | None = None,
     ) -> list[dict[str, Any]]:
-        """One `wanted` message from every rank. Extends the limit while a compiler works inside."""
+        """One `wanted` message from every rank; `got` holds those that came already.
+
+        Extends the limit while a compiler works inside.
+        """
         deadline = time.monotonic() + limit_s
         if self._build_until is None:
             self._build_until = time.monotonic() + max(limit_s, self._build_limit())
-        got: dict[int, dict[str, Any]] = {}
+        got = {} if got is None else got
         for report in self.reports:
-            report.state = "waiting"
+            if report.rank not in got:
+                report.state = "waiting"
         while len(got) < self.world_size:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -253,6 +274,8 @@ class Job:
         if kind == "joined" and phase == "import" and report.state == "waiting":
             report.state = "joined"
             return
+        if kind == "queued" and wanted == "done":
+            return  # it came after its gate had been opened
         if (
             kind != wanted
             or rank in got
@@ -360,18 +383,19 @@ class Job:
         for rank, item in enumerate(packed):
             self._place(rank, item)
         start = time.perf_counter()
+        self._reveal()
         self.box.thaw()
         done = self._collect("done", phase, limit_s)
-        seconds = self._woken - start
-        parsed = [self._claim(message) for message in done]
+        parsed = [self._claim(message.get("claim")) for message in done]
         snapshots = [
-            slot.snapshot(claims.nbytes(claim)) for slot, claim in zip(self.outputs, parsed, strict=True)
+            slot.snapshot(claims.nbytes(claim)) for slot, claim in zip(self.outs, parsed, strict=True)
         ]
-        pairs = list(zip(self.inputs, packed, strict=True))
+        seconds = self._stopped() - start
+        pairs = list(zip(self.ins, packed, strict=True))
         inout = [self._after(slot, item) for slot, item in pairs]
         self._freeze(phase)
         # On cards a rank's shim looks again after all streams are done; what it saw only speaks against its own job.
-        looks = zip(self.outputs, snapshots, done, strict=True)
+        looks = zip(self.outs, snapshots, done, strict=True)
         late = [not slot.same(taken) or "late" in message for slot, taken, message in looks]
         again = [self._after(slot, item) for slot, item in pairs]
         return Turn(
@@ -379,24 +403,43 @@ class Job:
             claims=parsed,
             outputs=snapshots,
             inout=inout,
-            changed=[encode.changed(item, slot.buffer, self._kept) for slot, item in pairs],
+            changed=[encode.changed(item, slot.flat, self._kept) for slot, item in pairs],
             late=late,
             unfinished=[_first_difference(*both) for both in zip(inout, again, strict=True)],
-            shared=[self._shared(message) for message in done],
+            shared=[self._shared(message.get("shared")) for message in done],
             spans=[spans(m.get("spans")) for m in done],
             built_late=any(m.get("built") for m in done),
         )
 
     def _place(self, rank: int, item: encode.Packed, kind: str = "call", **more: Any) -> None:
         """Inputs into the slot, poison over the outputs, the message into the frozen rank's socket."""
-        if item.nbytes > self.inputs[rank].nbytes:
-            raise JudgeFault(f"{self.problem.slug}: inputs of {item.nbytes} bytes exceed the slot")
-        encode.write(item, self.inputs[rank].buffer)
-        self.outputs[rank].poison(self._pattern, (self._sequence * 7919 + rank * 104729) % 65536)
+        self._demand_fit(rank, item)
+        self._fill(rank, item)
+        self.outs[rank].poison(self._pattern_for(rank), self._poison_from(rank))
         recipe = None if self._sent_recipe[rank] == item.recipe else item.recipe
         self._sent_recipe[rank] = item.recipe
         message = {"t": kind, "seq": self._sequence, "recipe": recipe, **more}
         self._send(rank, message)
+
+    def _demand_fit(self, rank: int, item: encode.Packed) -> None:
+        if item.nbytes > self.ins[rank].nbytes:
+            raise JudgeFault(f"{self.problem.slug}: inputs of {item.nbytes} bytes exceed the slot")
+
+    def _fill(self, rank: int, item: encode.Packed) -> None:
+        encode.write(item, self.ins[rank].flat)
+
+    def _pattern_for(self, rank: int) -> torch.Tensor:
+        return self._pattern
+
+    def _poison_from(self, rank: int) -> int:
+        return (self._sequence * 7919 + rank * 104729) % 65536
+
+    def _reveal(self) -> None:
+        """What must happen within the measured time before the ranks are let run: nothing in host memory."""
+
+    def _stopped(self) -> float:
+        """When the turn was over: the last message, since a frozen rank can write no more."""
+        return self._woken
 
     def _send(self, rank: int, message: dict[str, Any]) -> None:
         try:
@@ -405,22 +448,22 @@ class Job:
             self.reports[rank].state = "closed"
             raise self._failed("exit", "call", {}, f"rank {rank} closed its socket") from error
 
-    def _claim(self, message: dict[str, Any]) -> Any:
+    def _claim(self, claim: Any) -> Any:
         try:
-            return claims.parse(message.get("claim"))
+            return claims.parse(claim)
         except claims.BadClaim as error:
             raise self._failed("protocol", "call", {}, str(error)) from error
 
-    def _shared(self, message: dict[str, Any]) -> list[tuple[str, int]]:
+    def _shared(self, claim: Any) -> list[tuple[str, int]]:
         try:
-            return claims.parse_shared(message.get("shared"), len(self.problem.arguments))
+            return claims.parse_shared(claim, len(self.problem.arguments))
         except claims.BadClaim as error:
             raise self._failed("protocol", "call", {}, str(error)) from error
 
-    def _after(self, slot: Slot, item: encode.Packed) -> dict[str, Any]:
+    def _after(self, slot: Place, item: encode.Packed) -> dict[str, Any]:
         """The inout arguments as they are in the slot now."""
         return {
-            name: encode.tree_at(item.recipe[index], slot.buffer)
+            name: encode.tree_at(item.recipe[index], slot.flat)
             for index, name in self._inout.items()
             if index < len(item.recipe)
         }
@@ -445,6 +488,7 @@ class Job:
         self._sequence += 1
         for rank, item in enumerate(packed):
             self._place(rank, item, "look", **wanted)
+        self._reveal()
         self.box.thaw()
         sizes = [_size(message, MAX_SEEN) for message in self._collect("done", "call", limit_s)]
         seen = [bytearray() for _ in sizes]

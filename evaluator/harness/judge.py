@@ -12,6 +12,7 @@ import torch
 
 from evaluator.harness.ahead import Ahead
 from evaluator.harness.builds import Builder
+from evaluator.harness.cardslots import demand_cards
 from evaluator.harness.errors import JudgeFault, NoSandbox, SizeTooLarge, Unfit
 from evaluator.harness.health import look, when_quiet
 from evaluator.harness.run import ArtifactCall, Run, Stage, factories_of
@@ -41,11 +42,8 @@ class Judge:
         """
         self._shared = shared
         self.target = load_target(target)
-        if self.target.device != "cpu" and self.target.timed:
-            raise JudgeFault(
-                f"target {target} ranks times on cards, which needs slots in card memory: not in this "
-                "version; h200x1 checks correctness on one card"
-            )
+        if self.target.cards is not None:
+            demand_cards(self.target.cards)
         if self.target.device == "cpu":
             # The supervisor's own tensors are small; more threads only wait for each other.
             torch.set_num_threads(1)
@@ -75,6 +73,11 @@ class Judge:
         if self._ahead is None:
             return None
         return self._ahead.take(files, float(self.target.data["deadlines"]["build_s"]))
+
+    def stand_still(self) -> None:
+        """Nothing is built beside the score at hand from here on: its own builds are done, its times are next."""
+        if self._ahead is not None:
+            self._ahead.stand_still()
 
     def __enter__(self) -> Judge:
         return self
@@ -139,6 +142,8 @@ class Judge:
             return found
         finally:
             run.close()
+            if self._ahead is not None:
+                self._ahead.go_on()
             self._pool.refill()
 
     def unfit(self) -> list[str]:

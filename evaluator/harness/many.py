@@ -22,7 +22,7 @@ from evaluator.harness.errors import JudgeFault, SizeTooLarge, Stopped
 from evaluator.harness.judge import Judge
 from evaluator.harness.samples import DEMO_TARGET
 from evaluator.harness.sandbox import SandboxError
-from problems.registry import UnknownProblem, all_problems, load_problem
+from problems.registry import UnknownProblem, all_problems, load_problem, load_target
 
 _NAME = re.compile(r"(?:\d+_)?(?P<slug>.+?)(?:_(?:cuda|triton|parallelkittens))?\Z")
 
@@ -69,14 +69,35 @@ class _Worker:
         atexit.register(cls.judge.close)
 
 
-def listed(manifest: Path, target: str) -> tuple[list[tuple[str, Path]], dict[str, list[str]]]:
-    """The files that a manifest (TOML, `[[samples]]`) names for one target, and the verdicts each may end with."""
+@dataclass(frozen=True)
+class Expected:
+    """How a file of a manifest must end."""
+
+    verdicts: tuple[str, ...] = ("correct",)
+    speedup_below: float | None = None
+    """Where times are measured: the interval must not lie above it as a whole."""
+
+    def met(self, row: dict[str, Any]) -> bool:
+        """Whether a result is one that the manifest allows."""
+        timing = row.get("timing")
+        gained = self.speedup_below is not None and timing and timing["speedup_low"] > self.speedup_below
+        return row["verdict"] in self.verdicts and not gained
+
+
+def listed(manifest: Path, target: str) -> tuple[list[tuple[str, Path]], dict[str, Expected]]:
+    """The files that a manifest (TOML, `[[samples]]`) names for one target, and how each must end.
+
+    What is written for cards runs on every target with cards; the manifest names the one that judges it.
+    """
     files, expected = [], {}
+    device = load_target(target).device
     for row in tomllib.loads(manifest.read_text())["samples"]:
-        if row.get("target", DEMO_TARGET) != target:
+        named = row.get("target", DEMO_TARGET)
+        if named != target and (device == "cpu" or load_target(named).device != device):
             continue
         files.append((str(row["problem"]), manifest.parent / row["file"]))
-        expected[str(row["file"])] = list(row.get("expect") or [row["verdict"]])
+        verdicts = tuple(row.get("expect") or [row["verdict"]])
+        expected[str(row["file"])] = Expected(verdicts, row.get("speedup_below"))
     return files, expected
 
 

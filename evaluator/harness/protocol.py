@@ -7,11 +7,11 @@ import random
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, Protocol
 
 from evaluator.harness import claims, explain, verdict
 from evaluator.harness.cases import Call, Cases
-from evaluator.harness.check import check_rank, validity
+from evaluator.harness.check import check_rank, home, validity
 from evaluator.harness.errors import JudgeFault, SizeTooLarge, Stopped
 from evaluator.harness.job import Job, Turn
 from evaluator.harness.reports import JobFailed
@@ -55,6 +55,27 @@ def plan(protocol: str, t_reference: float, rng: random.Random) -> Plan:
     return Plan("paper", True, pairs, max(1, math.ceil(calls / pairs)), warmup + spread)
 
 
+class CardFigures(Protocol):
+    """What is known of times on cards (`cardprotocol.CardTiming`)."""
+
+    @property
+    def below_resolution(self) -> bool: ...
+
+    @property
+    def launch_bound(self) -> bool: ...
+
+    @property
+    def calls(self) -> int: ...
+
+    @property
+    def stream(self) -> list[tuple[float, float]]: ...
+
+    @property
+    def gate(self) -> list[tuple[float, float]]: ...
+
+    def shown(self) -> dict[str, Any]: ...
+
+
 class Verdicted(Exception):
     """The submission's verdict is known; nothing more needs to run."""
 
@@ -70,6 +91,8 @@ class Timing:
     pairs: list[tuple[float, float]] = field(default_factory=list)
     reference_calls: list[float] = field(default_factory=list)
     solution_calls: list[float] = field(default_factory=list)
+    trial_calls: list[float] = field(default_factory=list)
+    """Of the solution in the trials, each revealed by itself."""
     handshakes: list[float] = field(default_factory=list)
     outside_minus_ranks: list[float] = field(default_factory=list)
     """Per block of calls: the outside clock less the ranks' own first start to last end, summed over its calls."""
@@ -80,6 +103,8 @@ class Timing:
     warmup: int = 0
     before: float | None = None
     after: float | None = None
+    card: CardFigures | None = None
+    """On cards that rank times: what stream mode and the gate said."""
 
     @property
     def handshake(self) -> float:
@@ -87,6 +112,8 @@ class Timing:
 
     @property
     def below_resolution(self) -> bool:
+        if self.card is not None:
+            return self.card.below_resolution
         calls = self.reference_calls + self.solution_calls
         return bool(calls) and min(calls) < 2 * self.handshake
 
@@ -184,7 +211,7 @@ class Session:
         first = first or validity(self.problem, call.args, got, want, self.cases.size)
         if first:
             found_verdict = verdict.from_mismatch(first, where)
-            _hint(found_verdict, self.problem, call, got)
+            _hint(found_verdict, self.problem, call, [home(answer) for answer in got])
             raise Verdicted(found_verdict)
         self._check_arguments(mine, theirs)
 
@@ -216,8 +243,14 @@ class Session:
             row: dict[str, Any] = {"trial": trial + 1, "ok": False}
             self.trials.append(row)
             mine = self.run_submission(call, self.first_limit if trial == 0 else self.limit)
+            self.timing.trial_calls.append(mine.seconds)
             self.judge(call, mine, theirs, want, f"trial {trial + 1} of {TRIALS}")
             row["ok"] = True
+
+    def plan(self, protocol: str) -> Plan:
+        """What to measure, by the time that one call of the reference takes."""
+        turn = self.run_reference(self.cases.call(TRIALS - 1))
+        return plan(protocol, max(1e-5, turn.seconds), random.SystemRandom())
 
     def warm_up(self, count: int) -> None:
         """Calls that look like any other; every output is compared too."""

@@ -79,6 +79,7 @@ def _timing(facts: Facts) -> dict[str, Any] | None:
     if session is None or not session.timing.pairs or facts.verdict.verdict != "correct":
         return None
     timing = session.timing
+    card = timing.card
     gain = timing.result()
     gaps = timing.outside_minus_ranks
     return {
@@ -88,7 +89,7 @@ def _timing(facts: Facts) -> dict[str, Any] | None:
         "speedup_low": gain.low,
         "speedup_high": gain.high,
         "coverage": gain.coverage,
-        "calls": len(timing.solution_calls),
+        "calls": card.calls if card else len(timing.solution_calls),
         "pairs": len(timing.pairs),
         "warmup": timing.warmup,
         "handshake_ms": 1e3 * timing.handshake,
@@ -101,9 +102,10 @@ def _timing(facts: Facts) -> dict[str, Any] | None:
         "samples": [[1e3 * a, 1e3 * b] for a, b in timing.pairs],
         "raw_reference_ms": [1e3 * t for t in timing.reference_calls],
         "raw_solution_ms": [1e3 * t for t in timing.solution_calls],
-        "reveal_ms": 1e3 * median(timing.solution_calls),
-        "stream_ms": None,
-        "gate_ms": None,
+        "reveal_ms": 1e3 * median(timing.trial_calls if card else timing.solution_calls),
+        "stream_ms": 1e3 * median(pair[1] for pair in card.stream) if card else None,
+        "gate_ms": 1e3 * median(pair[1] for pair in card.gate) if card else None,
+        "card": card.shown() if card else None,
     }
 
 
@@ -132,6 +134,8 @@ def _flags(facts: Facts) -> list[str]:
     flags = []
     if facts.session is not None and facts.session.timing.below_resolution:
         flags.append("below_resolution")
+    if facts.session is not None and facts.session.timing.card and facts.session.timing.card.launch_bound:
+        flags.append("launch_bound")
     if facts.session is not None and facts.session.built_late:
         flags.append("built_late")
     if not facts.steady:

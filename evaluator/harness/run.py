@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,6 +11,8 @@ from typing import Any, Protocol
 
 from evaluator.harness import ahead, looking, protocol, result, upstream, verdict
 from evaluator.harness.builds import Builder, BuildFailed, Built
+from evaluator.harness.cardjob import CardJob
+from evaluator.harness.cardprotocol import CardSession, lanes_for
 from evaluator.harness.cases import Cases, slot_sizes
 from evaluator.harness.errors import JudgeFault, Stopped
 from evaluator.harness.job import Job
@@ -41,6 +42,8 @@ class Bench(Protocol):
     def take(self) -> Template: ...
 
     def refill(self) -> None: ...
+
+    def stand_still(self) -> None: ...
 
     def built_ahead(self, files: dict[str, bytes]) -> list[Any] | None: ...
 
@@ -112,6 +115,10 @@ class Run:
             found = known.found
         except InterruptedError as error:
             raise Stopped from error
+        except RuntimeError as error:
+            if not self._on_cards:
+                raise
+            raise JudgeFault(f"the judge's own work on the cards failed: {error}") from error
         self.stage("reporting")
         return self._report(found)
 
@@ -119,6 +126,8 @@ class Run:
         """Measure; again on a fresh start, at most twice, when the host was not steady or the time is impossible."""
         extra = factories_of(self.problem)
         libraries = self._build(extra)
+        if self.protocol_name != "check" and self.bench.target.timed:
+            self.bench.stand_still()
         below = 0
         for number in range(ROUNDS):
             self.rounds = number + 1
@@ -181,7 +190,8 @@ class Run:
         except JobFailed as failure:
             told = verdict.from_failure(failure).message
             raise JudgeFault(f"the reference did not start: {told}") from failure
-        session = protocol.Session(self.problem, self.cases, reference, self._should_stop)
+        kind = CardSession if self._on_cards else protocol.Session
+        session = kind(self.problem, self.cases, reference, self._should_stop)
         session.measure_handshake()
         if paper:
             # Alone on the host: the submission's job does not exist yet.
@@ -200,10 +210,7 @@ class Run:
         """Correctness, then (unless `check`) warm-up and paired blocks."""
         self.stage("correctness")
         session.run_trials()
-        call = self.cases.call(protocol.TRIALS - 1)
-        t_reference = max(1e-5, session.run_reference(call).seconds)
-        named = self.protocol_name if self.bench.target.timed else "check"
-        plan = protocol.plan(named, t_reference, random.SystemRandom())
+        plan = session.plan(self.protocol_name if self.bench.target.timed else "check")
         if plan.timed:
             self.stage("warmup", calls=plan.warmup)
             session.warm_up(plan.warmup)
@@ -243,8 +250,19 @@ class Run:
             return
         self.look = looking.look(job, call, PROFILE_CALLS * session.first_limit, detail=True)
 
+    @property
+    def _on_cards(self) -> bool:
+        """Whether calls travel through card memory: where times on cards are ranked."""
+        return self.bench.target.device == "cuda" and self.bench.target.timed
+
     def _job(self, role: str, files: dict[str, bytes], sizes: tuple[int, int]) -> Job:
-        job = Job(self.bench.take(), self.problem, role, files, *sizes)
+        template = self.bench.take()
+        if self._on_cards:
+            batches = self.protocol_name != "check" and role != "profile"
+            lanes = lanes_for(*sizes) if batches else 2
+            job: Job = CardJob(template, self.problem, role, files, *sizes, lanes=lanes)
+        else:
+            job = Job(template, self.problem, role, files, *sizes)
         self.jobs.append(job)
         return job
 

@@ -21,7 +21,7 @@ import torch.distributed as dist
 from evaluator.harness import encode
 from evaluator.harness.localcomm import no_communication
 from evaluator.harness.rank import gloo_compat
-from evaluator.harness.rank.recipe import Decoder
+from evaluator.harness.rank.recipe import Decoder, reader
 from problems.leaves import Answer, map_tensors
 from problems.registry import Problem, _module
 
@@ -61,7 +61,7 @@ class _Rank:
                 self.groups[ranks] = dist.new_group(list(ranks))
         factories = _module(Path(task["factories"])) if task["factories"] else None
         buffer = memoryview(bytearray(task["buffer"]))
-        decoder = Decoder(buffer, self.groups, factories)
+        decoder = Decoder(reader(buffer), self.groups, factories)
         args = [decoder.decode(node) for node in task["recipe"]]
         solution = _module(Path(task["solution"])).solution
         if task["local"]:
@@ -133,12 +133,12 @@ class TrustedRanks:
         inout = [(i, a.name) for i, a in enumerate(problem.arguments) if a.role == "inout"]
         for pipe, args in zip(self._pipes, ranks_args, strict=True):
             packed = encode.pack(args)
-            buffer = bytearray(max(packed.nbytes, 1))
-            encode.write(packed, memoryview(buffer))
+            flat = torch.zeros(max(packed.nbytes, 1), dtype=torch.uint8)
+            encode.write(packed, flat)
             pipe.send(
                 {
                     "recipe": packed.recipe,
-                    "buffer": bytes(buffer),
+                    "buffer": flat.numpy().tobytes(),
                     "groups": problem.groups(self.world_size),
                     "factories": str(factories) if factories.exists() else "",
                     "solution": str(solution or problem.folder / "reference.py"),

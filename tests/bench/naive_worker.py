@@ -16,7 +16,7 @@ import torch.distributed as dist
 
 from evaluator.harness import encode, gate
 from evaluator.harness.rank import gloo_compat
-from evaluator.harness.rank.recipe import Decoder
+from evaluator.harness.rank.recipe import Decoder, reader
 from problems.registry import load_problem
 
 
@@ -31,13 +31,13 @@ def main() -> None:
     groups = {None: dist.group.WORLD, **{tuple(g): dist.new_group(list(g)) for g in problem.groups(world)}}
     packed = encode.pack(gate.build(problem, size, world, int(seed), 0)[rank])
     buffer = bytearray(packed.nbytes)
-    encode.write(packed, memoryview(buffer))
+    encode.write(packed, torch.frombuffer(buffer, dtype=torch.uint8))
     spec = importlib.util.spec_from_file_location("solution", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    decoder = Decoder(memoryview(buffer), groups)
+    decoder = Decoder(reader(memoryview(buffer)), groups)
 
     def call() -> object:
         return module.solution(*[decoder.decode(node) for node in packed.recipe])

@@ -10,8 +10,8 @@ import torch
 
 from evaluator.harness import many, warm
 from evaluator.harness.errors import SizeTooLarge, Stopped
-from evaluator.harness.many import Task, find, listed
-from evaluator.harness.rank.recipe import Decoder
+from evaluator.harness.many import Expected, Task, find, listed
+from evaluator.harness.rank.recipe import Decoder, reader
 from evaluator.harness.samples import FOLDER, all_samples
 from problems.registry import load_target
 
@@ -30,13 +30,29 @@ def test_a_manifest_names_files_of_one_target_and_their_verdicts() -> None:
     files, expected = listed(FOLDER / "samples.toml", "h200x1")
     assert len(files) == 7
     assert all(path.exists() for _, path in files)
-    assert set(map(tuple, expected.values())) == {("correct",)}
+    assert set(expected.values()) == {Expected(("correct",))}
+
+
+def test_what_is_written_for_cards_is_listed_for_every_target_with_cards() -> None:
+    assert listed(FOLDER / "samples.toml", "h100x4") == listed(FOLDER / "samples.toml", "h200x1")
+    cpu, _ = listed(FOLDER / "samples.toml", "cpu4")
+    assert not {path for _, path in cpu} & {path for _, path in listed(FOLDER / "samples.toml", "h200x2")[0]}
 
 
 def test_no_cheat_on_cards_may_end_as_correct() -> None:
     files, expected = listed(CHEATS, "h200x1")
-    assert len(files) == 5
-    assert all("correct" not in verdicts for verdicts in expected.values())
+    assert len(files) == 6
+    for name, wanted in expected.items():
+        assert "correct" not in wanted.verdicts or wanted.speedup_below, name
+
+
+@pytest.mark.parametrize(
+    ("verdict", "low", "met"),
+    [("correct", 0.9, True), ("correct", 1.2, False), ("correct", None, True), ("incorrect", 0.9, False)],
+)
+def test_a_file_that_may_be_correct_must_not_be_fast(verdict: str, low: float | None, met: bool) -> None:
+    row = {"verdict": verdict, "timing": None if low is None else {"speedup_low": low}}
+    assert Expected(("correct",), 1.1).met(row) is met
 
 
 def test_the_demo_submits_what_runs_on_this_cpu() -> None:
@@ -95,7 +111,7 @@ def test_multicast_stays_off_where_cards_are_shared() -> None:
 def test_entries_replaced_in_a_list_go_back_to_their_places() -> None:
     slot = memoryview(bytearray(64))
     node = {"l": [{"t": ["float32", [2], None, 0, False]}, {"t": ["float32", [2], None, 32, False]}]}
-    decoder = Decoder(slot, {})
+    decoder = Decoder(reader(slot), {})
     first, second = decoder.decode(node)
     first.fill_(1.0)
     second.fill_(2.0)
@@ -111,5 +127,5 @@ def test_entries_replaced_in_a_list_go_back_to_their_places() -> None:
 def test_a_replacement_of_another_shape_is_left_alone() -> None:
     slot = memoryview(bytearray(64))
     found: list[tuple[torch.Tensor, torch.Tensor]] = []
-    Decoder(slot, {}).replaced({"t": ["float32", [2], None, 0, False]}, torch.zeros(3), found)
+    Decoder(reader(slot), {}).replaced({"t": ["float32", [2], None, 0, False]}, torch.zeros(3), found)
     assert found == []

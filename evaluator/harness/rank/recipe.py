@@ -12,6 +12,7 @@ Runs beside the submission: it trusts nobody and nobody trusts it. Node forms (s
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -62,22 +63,62 @@ def tensor_at(
     return flat.as_strided(shape, strides)
 
 
+def shaped(flat: torch.Tensor, dtype: str, shape: list[int], strides: list[int] | None) -> torch.Tensor:
+    """The tensor whose memory is `flat` (uint8, just as long as it takes), on whatever device that lies."""
+    typed = flat.view(getattr(torch, dtype))
+    return typed.view(shape) if strides is None else typed.as_strided(shape, strides)
+
+
+def span_bytes(dtype: str, shape: list[int], strides: list[int] | None) -> int:
+    """Bytes from a tensor's first element to behind its last."""
+    count = 1
+    if strides is None:
+        for dim in shape:
+            count *= dim
+    else:
+        count += sum((dim - 1) * step for dim, step in zip(shape, strides, strict=True))
+    kind: torch.dtype = getattr(torch, dtype)
+    return count * kind.itemsize
+
+
+def leaves(node: dict[str, Any]) -> list[tuple[str, list[int], list[int] | None, int]]:
+    """(dtype, shape, strides, offset) of every tensor of a recipe node."""
+    ((form, body),) = node.items()
+    if form == "t":
+        return [tuple(body[:4])]
+    if form in "lu":
+        return [leaf for item in body for leaf in leaves(item)]
+    if form in "dm":
+        inner = body if form == "d" else body[1]
+        return [leaf for item in inner.values() for leaf in leaves(item)]
+    return []
+
+
 def storage_of(tensor: torch.Tensor) -> int:
     """Where the memory begins that a strided tensor is a view of."""
     return tensor.untyped_storage().data_ptr()
 
 
+Reader = Callable[[str, list[int], list[int] | None, int], torch.Tensor]
+"""From (dtype, shape, strides, byte offset) to the tensor that lies there."""
+
+
+def reader(buffer: memoryview) -> Reader:
+    """Reads tensors that lie in host memory."""
+    return partial(tensor_at, buffer)
+
+
 class Decoder:
-    """Decodes recipes over one slot buffer, with the groups made at start."""
+    """Decodes recipes over one slot, with the groups made at start."""
 
     def __init__(
         self,
-        buffer: memoryview,
+        at: Reader,
         groups: dict[Any, Any],
         factories: Any = None,
         place: Callable[[torch.Tensor], torch.Tensor] | None = None,
     ) -> None:
-        self.buffer = buffer
+        self.at = at
         self.groups = groups
         self.factories = factories
         self.place = place
@@ -98,7 +139,7 @@ class Decoder:
         ((form, body),) = node.items()
         if form == "t":
             dtype, shape, strides, offset, grad = body
-            tensor = tensor_at(self.buffer, dtype, shape, strides, offset)
+            tensor = self.at(dtype, shape, strides, offset)
             if self.place is not None:
                 tensor = self.place(tensor)
             if tensor.numel():
@@ -126,10 +167,10 @@ class Decoder:
         """Add (place in the slot, copy of the new value) for every tensor that is no longer the decoded one."""
         ((form, body),) = node.items()
         if form == "t" and isinstance(leaf, torch.Tensor):
-            host = tensor_at(self.buffer, *body[:4])
-            same = not leaf.is_cuda and leaf.data_ptr() == host.data_ptr()
-            if not same and leaf.dtype == host.dtype and leaf.shape == host.shape:
-                found.append((host, leaf.detach().clone()))
+            slot = self.at(*body[:4])
+            same = leaf.device == slot.device and leaf.data_ptr() == slot.data_ptr()
+            if not same and leaf.dtype == slot.dtype and leaf.shape == slot.shape:
+                found.append((slot, leaf.detach().clone()))
         elif form in "lu" and isinstance(leaf, (list, tuple)) and len(leaf) == len(body):
             for inner, item in zip(body, leaf, strict=True):
                 self.replaced(inner, item, found)

@@ -24,13 +24,15 @@ import cores
 import gloo_compat
 import torch
 import torch.distributed as dist
-from recipe import Decoder, storage_of
+from lanes import Lane, Lanes
+from recipe import Decoder, reader, storage_of
 
 ALIGN = 64
 MAX_TEXT = 16000
 MAX_PARTS = 2000
 MAX_SHARED, MAX_PATH = 100, 100
 MAX_BITS = 62
+MAX_VIEWS = 1000
 # Looked up before the file is imported: a returned tensor may carry methods of its own under these names.
 _detach, _to_dense = torch.Tensor.detach, torch.Tensor.to_dense
 
@@ -59,15 +61,25 @@ class Rank:
     """One rank's side of the protocol."""
 
     def __init__(
-        self, rank: int, order: dict[str, Any], control: socket.socket, inputs_fd: int, outputs_fd: int
+        self,
+        rank: int,
+        order: dict[str, Any],
+        control: socket.socket,
+        inputs_fd: int,
+        outputs_fd: int,
+        *cards: int,
     ) -> None:
         self.rank, self.order, self.control = rank, order, control
         self.pid = os.getpid()
         self.inputs = apart.map_slot(inputs_fd, order["inputs_bytes"])
         self.outputs = apart.map_slot(outputs_fd, order["outputs_bytes"])
+        self.flat = torch.frombuffer(self.outputs, dtype=torch.uint8)
+        self.views: dict[Any, torch.Tensor] = {}
+        self.card_fds = cards
+        self.lanes: Lanes | None = None
         self.recipe: list[dict[str, Any]] = []
         self.solution: Any = None
-        self.decoder = Decoder(self.inputs, {})
+        self.decoder = Decoder(reader(self.inputs), {})
         self.device = torch.device("cpu")
         self.late_builds: list[str] = []
         self.copies: list[tuple[torch.Tensor, torch.Tensor]] = []
@@ -85,18 +97,23 @@ class Rank:
             gloo_compat.install()
         if self.order["device"] is None:
             apart.enter_own_domain()
-            cores.hold(self.order["cores"][self.rank])
         else:
             self.device = torch.device("cuda", self.order["device"][self.rank])
             torch.cuda.set_device(self.device)
+            if self.card_fds:
+                self.lanes = Lanes(self.card_fds, self.device, self.order["lanes"])
+        cores.hold(self.order["cores"][self.rank])
         self._join()
         groups: dict[Any, Any] = {None: dist.group.WORLD}
         for ranks in self.order["groups"]:
             groups[tuple(ranks)] = dist.new_group(ranks)
         folder = self.order["job_folder"]
         factories = _load(f"{folder}/factories.py", "factories") if self.order["factories"] else None
-        place = self._to_card if self.device.type == "cuda" else None
-        self.decoder = Decoder(self.inputs, groups, factories, place)
+        if self.lanes is not None:
+            self.decoder = Decoder(self.lanes.lane(0).at, groups, factories)
+        else:
+            place = self._to_card if self.device.type == "cuda" else None
+            self.decoder = Decoder(reader(self.inputs), groups, factories, place)
         self.send({"t": "joined"})
         import extensions
 
@@ -122,14 +139,13 @@ class Rank:
 
     def call(self, message: dict[str, Any]) -> None:
         """One call: rebuild the arguments, run, copy the result into the slot, say so."""
-        if message["recipe"] is not None:
-            self.recipe = message["recipe"]
+        self._take(message)
         self.copies.clear()
         args = self.decoder.arguments(self.recipe)
         began = time.monotonic_ns()
         result = self.solution(*args)
         middle = time.monotonic_ns()
-        writer = Writer(self.outputs, self.decoder.origins)
+        writer = Writer(self.flat, self.decoder.origins, self.views)
         claim = writer.node(result)
         if self.device.type == "cuda":
             # Whatever still runs on other streams ends here; what it then changed was not in the answer.
@@ -137,7 +153,9 @@ class Rank:
         late = writer.changed()
         for host, card in self.copies:
             host.copy_(card.detach())
-        self._hand_back(args)
+        self._hand_back(self.recipe, args)
+        if self.lanes is not None:
+            torch.cuda.synchronize()
         ended = time.monotonic_ns()
         spans = [began, middle, ended]
         done = {"t": "done", "seq": message["seq"], "claim": claim, "spans": spans}
@@ -149,21 +167,96 @@ class Rank:
             done["built"] = self.late_builds
         self.send(done)
 
-    def _hand_back(self, args: list[Any]) -> None:
+    def _take(self, message: dict[str, Any]) -> None:
+        """The recipe of a call and, on cards that rank times, its lane."""
+        if message["recipe"] is not None:
+            self.recipe = message["recipe"]
+        if self.lanes is not None:
+            lane = self.lanes.lane(message["lane"])
+            self.decoder.at, self.flat, self.views = lane.at, lane.outputs, lane.views
+
+    def _hand_back(self, recipe: list[dict[str, Any]], args: list[Any]) -> None:
         """Entries that the call replaced in lists of inout arguments go to where the old ones lie in the slot."""
         replaced: list[tuple[torch.Tensor, torch.Tensor]] = []
         for index in self.order["inout"]:
             if index < len(args):
-                self.decoder.replaced(self.recipe[index], args[index], replaced)
-        for host, value in replaced:
-            host.copy_(value)
+                self.decoder.replaced(recipe[index], args[index], replaced)
+        for place, value in replaced:
+            place.copy_(value)
+
+    def batch(self, message: dict[str, Any]) -> None:
+        """Calls back to back on cards, one per lane, with one synchronisation at the end.
+
+        With `gate` each waits on the card itself until the supervisor has put its inputs in place, and tells it there
+        when its outputs lie in the lane. `warm` calls go before the clock: a host that was frozen launches slowly at
+        first. `empty`: everything but the solution, to learn what the turns cost.
+        """
+        lanes = self.lanes
+        if lanes is None:
+            raise RuntimeError("batches are for cards")
+        work, gate, warm = self._prepared(lanes, message), message["gate"], message["warm"]
+        tick = lanes.tick if message["empty"] else None
+        written = [] if tick else [self._one(lane, recipe) for lane, recipe in work[:warm]]
+        torch.cuda.synchronize()
+        self.send({"t": "armed"})
+        self._await_word()
+        marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        began = time.monotonic_ns()
+        for index, (lane, recipe) in enumerate(work[warm:]):
+            if gate is not None:
+                lanes.await_go(gate + index)
+            if index == 0:
+                marks[0].record()
+            if tick:
+                tick()
+            else:
+                written.append(self._one(lane, recipe))
+            if gate is not None:
+                lanes.tell_done(gate + index)
+        marks[1].record()
+        middle = time.monotonic_ns()
+        if gate is not None:
+            self.send({"t": "queued"})
+        torch.cuda.synchronize()
+        spans = [began, middle, time.monotonic_ns()]
+        if gate is None:
+            self.send({"t": "ended"})
+            self._await_word()
+        done = {"t": "done", "seq": message["seq"], "spans": spans, "built": self.late_builds}
+        told = {"claims": [w.claim for w in written], "shared": [w.shared[:MAX_SHARED] for w in written]}
+        self.send({**done, **told, "device_ms": marks[0].elapsed_time(marks[1])})
+
+    def _await_word(self) -> None:
+        if not self.control.recv(16):
+            raise _Ended
+
+    def _prepared(self, lanes: Lanes, message: dict[str, Any]) -> list[tuple[Lane, list[dict[str, Any]]]]:
+        """Per call its lane and recipe, the tensors made ahead."""
+        work = []
+        for index, recipe in enumerate(message["recipes"]):
+            self.recipe = self.recipe if recipe is None else recipe
+            lane = lanes.lane(index)
+            if not message["empty"]:
+                lane.prepare(self.recipe)
+            work.append((lane, self.recipe))
+        return work
+
+    def _one(self, lane: Lane, recipe: list[dict[str, Any]]) -> Writer:
+        """One call of a batch, enqueued: its arguments from the lane, its outputs into it."""
+        self.decoder.at = lane.at
+        args = self.decoder.arguments(recipe)
+        writer = Writer(lane.outputs, self.decoder.origins, lane.views)
+        writer.claim = writer.node(self.solution(*args))
+        writer.written.clear()  # what the file returned is free again, as it would be for any caller
+        if self.order["inout"]:
+            self._hand_back(recipe, args)
+        return writer
 
     def look(self, message: dict[str, Any]) -> None:
         """Calls that count for nothing, under a profiler; what was seen is then fetched in parts."""
         import tracer
 
-        if message["recipe"] is not None:
-            self.recipe = message["recipe"]
+        self._take(message)
 
         def call() -> Any:
             self.copies.clear()
@@ -210,7 +303,7 @@ class Rank:
                 if not data:
                     raise _Ended
                 message = json.loads(data)
-                if message["t"] in ("call", "look", "part"):
+                if message["t"] in ("call", "look", "part", "batch"):
                     getattr(self, message["t"])(message)
                 else:
                     self.send({"t": "done", "seq": message["seq"], "claim": None, "spans": []})
@@ -227,17 +320,18 @@ class Rank:
 class Writer:
     """Copies a returned tree into the output slot and states what it was."""
 
-    def __init__(self, buffer: memoryview, origins: dict[int, int]) -> None:
-        self.buffer, self.origins = buffer, origins
+    def __init__(self, flat: torch.Tensor, origins: dict[int, int], views: dict[Any, torch.Tensor]) -> None:
+        """`views` keeps the places in `flat` as tensors, by where and what they are, from call to call."""
+        self.flat, self.origins, self.views = flat, origins, views
         self.shared: list[tuple[str, int]] = []
-        self.flat = torch.frombuffer(buffer, dtype=torch.uint8)
+        self.claim: dict[str, Any] = {}
         self.used = 0
         self.parts = 0
         self.written: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def changed(self) -> bool:
         """Whether a tensor on a card no longer holds the bytes that were copied out."""
-        return any(not torch.equal(place, _bytes(card).cpu()) for place, card in self.written)
+        return any(not torch.equal(place, _bytes(card).to(place.device)) for place, card in self.written)
 
     def tensor(self, tensor: torch.Tensor, path: str) -> dict[str, Any]:
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
@@ -248,19 +342,27 @@ class Writer:
                 plain = _to_dense(plain)
             elif plain.numel() and plain.device.type != "meta" and storage_of(plain) in self.origins:
                 self.shared.append((path[:MAX_PATH], self.origins[storage_of(plain)]))
-            plain = plain.resolve_conj().resolve_neg()
+            if plain.is_conj() or plain.is_neg():
+                plain = plain.resolve_conj().resolve_neg()
             size = plain.numel() * plain.element_size()
             start = self.used
             self.used = (start + size + ALIGN - 1) // ALIGN * ALIGN
             claim = {"t": [str(plain.dtype).removeprefix("torch."), list(plain.shape)]}
-            if start + size > len(self.buffer):
+            if start + size > self.flat.numel():
                 return claim
             if size:
-                flat = self.flat[start : start + size]
-                flat.view(plain.dtype).view(plain.shape).copy_(plain)
+                self._view(start, size, plain).copy_(plain)
                 if plain.is_cuda:
-                    self.written.append((flat, plain))
+                    self.written.append((self.flat[start : start + size], plain))
             return claim
+
+    def _view(self, start: int, size: int, like: torch.Tensor) -> torch.Tensor:
+        key = (start, like.dtype, like.shape)
+        if key not in self.views:
+            if len(self.views) >= MAX_VIEWS:
+                self.views.clear()
+            self.views[key] = self.flat[start : start + size].view(like.dtype).view(like.shape)
+        return self.views[key]
 
     def node(self, leaf: Any, path: str = "") -> dict[str, Any]:
         self.parts += 1
@@ -318,6 +420,7 @@ def run(
     stdout_fd: int,
     stderr_fd: int,
     stack_fd: int,
+    *card_fds: int,
 ) -> None:
     """Become rank `rank`; never returns."""
     code = 1
@@ -339,7 +442,7 @@ def run(
             resource.setrlimit(resource.RLIMIT_AS, (order["address_space"],) * 2)
         sys.argv = ["solution.py"]
         control = socket.socket(fileno=control_fd)
-        me = Rank(rank, order, control, inputs_fd, outputs_fd)
+        me = Rank(rank, order, control, inputs_fd, outputs_fd, *card_fds)
         code = me.record() if order.get("record") else me.serve()
     except BaseException:  # noqa: BLE001 (the last frame of a rank)
         traceback.print_exc()

@@ -6,10 +6,15 @@ _n = 0
 
 
 class Fake:
-    def __init__(self, buffer):
-        self.buffer = buffer
+    written = shared = ()
 
-    def node(self, leaf):
+    def __init__(self, *places):
+        pass
+
+    def changed(self):
+        return False
+
+    def node(self, leaf, path=""):
         return {"t": ["bfloat16", list(leaf.shape)]}
 
 

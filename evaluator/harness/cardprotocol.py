@@ -1,0 +1,267 @@
+"""Timing on cards: pairs of batches in stream mode and under the gate (design section 5).
+
+Per side and pair the ranked time is the larger of two: stream mode less its handshake, and the gate less what empty
+turns cost. A file that merges calls or works ahead is fast in stream mode only; the gate is what it then gets. For
+honest files both tell the same, unless the host launches more slowly than the card works: then stream is the larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from evaluator.harness import verdict
+from evaluator.harness.cardjob import Batch, CardJob, stage
+from evaluator.harness.cardslots import Staged
+from evaluator.harness.cases import Call, Cases
+from evaluator.harness.errors import JudgeFault
+from evaluator.harness.job import Job, Turn
+from evaluator.harness.protocol import Plan, Session, Verdicted, answers_of
+from evaluator.harness.reports import JobFailed
+from problems.registry import Problem
+
+LANES = 24
+GATED = 8
+WARM_SHARE = 3
+"""One call in three of a stream batch goes before the clock."""
+LANES_BYTES = 4 << 30
+"""Most card memory for one job's lanes."""
+QUICK_S, PAPER_S = 3.0, 30.0
+GATE_S = 4e-4
+"""What a gated call costs about, beside its work: for the plan only."""
+COSTS, BLOCKS = 7, 5
+TIE_S = 3e-6
+"""Two times per call that are closer than this are not told apart: as far as a file can move the gate."""
+
+
+@dataclass
+class CardTiming:
+    """Raw figures, seconds per call: (reference, solution) per pair."""
+
+    lanes: int
+    stream: list[tuple[float, float]] = field(default_factory=list)
+    gate: list[tuple[float, float]] = field(default_factory=list)
+    device: list[tuple[float | None, float | None]] = field(default_factory=list)
+    """By the ranks' own CUDA events around the stream batch: a diagnostic."""
+    host: list[tuple[float | None, float | None]] = field(default_factory=list)
+    stream_cost: float = 0.0
+    gate_cost: float = 0.0
+    queued: int = 0
+    """Gated batches of the solution that were enqueued whole before the gate opened."""
+
+    def net(self, stream: float, gate: float) -> tuple[float, float]:
+        """Stream mode and gate less what they cost by themselves; the first never less than half."""
+        return max(stream - self.stream_cost, stream / 2), max(gate - self.gate_cost, 0.0)
+
+    def ranked(self, stream: float, gate: float) -> float:
+        """The time that counts."""
+        return max(self.net(stream, gate))
+
+    @property
+    def below_resolution(self) -> bool:
+        """Whether the two sides differ by less than the gate can tell."""
+        pairs = zip(self.stream, self.gate, strict=True)
+        gaps = [self.ranked(s[1], g[1]) - self.ranked(s[0], g[0]) for s, g in pairs]
+        return bool(gaps) and abs(median(gaps)) < TIE_S
+
+    def shown(self) -> dict[str, Any]:
+        """Raw figures for the result, ms per call."""
+
+        def middle(side: int, rows: list[tuple[Any, Any]]) -> float | None:
+            told = [row[side] for row in rows if row[side] is not None]
+            return 1e3 * median(told) if told else None
+
+        return {
+            "lanes": self.lanes,
+            "gated": min(GATED, self.lanes),
+            "stream_cost_ms": 1e3 * self.stream_cost,
+            "gate_cost_ms": 1e3 * self.gate_cost,
+            "queued": self.queued,
+            **{
+                f"{name}_{what}_ms": middle(side, rows)
+                for side, name in enumerate(("reference", "solution"))
+                for what, rows in (
+                    ("stream", self.stream), ("gate", self.gate), ("events", self.device), ("enqueue", self.host)
+                )
+            },
+            "stream_samples": [[1e3 * a, 1e3 * b] for a, b in self.stream],
+            "gate_samples": [[1e3 * a, 1e3 * b] for a, b in self.gate],
+        }  # fmt: skip
+
+    @property
+    def calls(self) -> int:
+        """Measured calls of either side."""
+        timed = self.lanes - self.lanes // WARM_SHARE
+        return len(self.stream) * timed + len(self.gate) * min(GATED, self.lanes)
+
+    @property
+    def launch_bound(self) -> bool:
+        """Whether the card was idle for more than half of the solution's call."""
+        nets = [self.net(s[1], g[1]) for s, g in zip(self.stream, self.gate, strict=True)]
+        return bool(nets) and median(gate for _, gate in nets) < median(stream for stream, _ in nets) / 2
+
+
+def lanes_for(inputs_bytes: int, outputs_bytes: int) -> int:
+    """How many calls a batch may have: 24, or as many as fit."""
+    return max(1, min(LANES, LANES_BYTES // (inputs_bytes + outputs_bytes)))
+
+
+def plan(protocol: str, t_reference: float, lanes: int) -> Plan:
+    """Pairs of one stream batch of `lanes` calls and one gated batch of at most 8 per side.
+
+    quick, profile: as many pairs as 3 s allow, 6 to 10; paper: as 30 s allow, 10 to 20. Warm-up is counted in batches.
+    """
+    if protocol == "check":
+        return Plan("check", False, 0, 0, 0)
+    gated = min(GATED, lanes)
+    pair = 2 * (lanes * t_reference + gated * (t_reference + GATE_S))
+    if protocol == "paper":
+        pairs, warm = max(10, min(20, int(PAPER_S / pair))), max(2, min(10, int(1.0 / (lanes * t_reference))))
+    else:
+        pairs, warm = max(6, min(10, int(QUICK_S / pair))), 2
+    return Plan(protocol, True, pairs, lanes, warm)
+
+
+class CardSession(Session):
+    """A session whose jobs are `CardJob`s."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        cases: Cases,
+        reference: Job,
+        should_stop: Callable[[], bool] | None,
+    ) -> None:
+        super().__init__(problem, cases, reference, should_stop)
+        if not isinstance(reference, CardJob):
+            raise JudgeFault("a card session needs card jobs")
+        self.cards, self.lanes = reference.cards, reference.lanes
+        self.card = self.timing.card = CardTiming(self.lanes)
+
+    def _new_calls(self, count: int) -> tuple[list[Call], Staged]:
+        calls = self.cases.many(self.next_call, count)
+        self.next_call += count
+        return calls, stage([call.packed for call in calls], self.cards)
+
+    def _batch(
+        self, job: Job | None, kind: str, calls: list[Call], staged: Staged, *, empty: bool = False
+    ) -> Batch:
+        """One batch of either job; a failure is the reference's (ours) or the submission's (its verdict)."""
+        self.stop_if_asked()
+        if not isinstance(job, CardJob):
+            raise JudgeFault("the submission's job was not started")
+        packed = [call.packed for call in calls]
+        limit = self.limit * max(1, len(calls) // 4)
+        try:
+            if kind == "stream":
+                batch = job.stream(packed, staged, limit, warm=len(calls) // WARM_SHARE, empty=empty)
+            else:
+                batch = job.gate(packed, staged, limit, empty=empty)
+        except JobFailed as failure:
+            if job is self.reference:
+                told = verdict.from_failure(failure).message
+                raise JudgeFault(f"the reference failed in a {kind} batch: {told}") from failure
+            raise self.blamed(failure, job) from failure
+        if job is self.reference:
+            if any(batch.late) or any(index is not None for row in batch.changed for index in row):
+                raise JudgeFault("the reference changed an input or wrote after it was done")
+        else:
+            self.built_late |= batch.built_late
+            for rank, late in enumerate(batch.late):
+                if late:
+                    raise Verdicted(verdict.late_write(rank))
+        return batch
+
+    def plan(self, protocol: str) -> Plan:
+        """From the reference's time in stream mode, once its kernels are warm."""
+        if protocol == "check":
+            return plan(protocol, 1.0, self.lanes)
+        calls, staged = self._new_calls(min(4, self.lanes))
+        for _ in range(2):
+            seconds = self._batch(self.reference, "stream", calls, staged).seconds
+        return plan(protocol, max(1e-6, seconds), self.lanes)
+
+    def warm_up(self, count: int) -> None:
+        """Batches that look like any other, and the first gated ones; every output is compared."""
+        for number in range(count):
+            self._compare(
+                self._both(["stream", "gate"] if number < 2 else ["stream"]), f"warm-up batch {number + 1}"
+            )
+        self.timing.warmup = count * self.lanes
+        self.measure_costs()
+
+    def measure_costs(self) -> None:
+        """What turns cost in which nothing is done: empty batches of the reference's job, which we can believe."""
+        calls, staged = self._new_calls(self.lanes)
+        gated = min(GATED, self.lanes)
+        streams, gates = [], []
+        for _ in range(COSTS):
+            streams.append(self._batch(self.reference, "stream", calls, staged, empty=True).seconds)
+            gates.append(
+                self._batch(self.reference, "gate", calls[:gated], staged[:gated], empty=True).seconds
+            )
+        self.card.stream_cost, self.card.gate_cost = median(streams), median(gates)
+
+    def reference_block(self) -> float:
+        """Seconds per call of the reference with no other job on the host, in stream mode."""
+        times = []
+        for _ in range(1 + BLOCKS):
+            calls, staged = self._new_calls(self.lanes)
+            times.append(self._batch(self.reference, "stream", calls, staged).seconds)
+        return median(times[1:])
+
+    def _both(self, kinds: list[str]) -> dict[str, tuple[list[Call], Batch, Batch]]:
+        """New calls for each kind; (calls, reference's batch, submission's batch), in random order."""
+        sizes = {"stream": self.lanes, "gate": min(GATED, self.lanes)}
+        made = {kind: self._new_calls(sizes[kind]) for kind in kinds}
+        order = [True, False]
+        self.rng.shuffle(order)
+        done: dict[tuple[str, bool], Batch] = {}
+        for is_reference in order:
+            job = self.reference if is_reference else self.submission
+            for kind in kinds:
+                done[kind, is_reference] = self._batch(job, kind, *made[kind])
+        return {kind: (made[kind][0], done[kind, True], done[kind, False]) for kind in kinds}
+
+    def _compare(self, batches: dict[str, tuple[list[Call], Batch, Batch]], where: str) -> None:
+        for kind, (calls, theirs, mine) in batches.items():
+            for index, call in enumerate(calls):
+                want = _turn(theirs, index)
+                self.judge(
+                    call, _turn(mine, index), want, answers_of(want), f"{where}, {kind} call {index + 1}"
+                )
+
+    def run_pair(self, size: int, number: int) -> None:
+        """One pair: per side a stream batch and a gated one, on the same calls; compared after both."""
+        batches = self._both(["stream", "gate"])
+        self._compare(batches, f"timed pair {number + 1}")
+        (_, stream_r, stream_s), (_, gate_r, gate_s) = batches["stream"], batches["gate"]
+        card, timing = self.card, self.timing
+        card.stream.append((stream_r.seconds, stream_s.seconds))
+        card.gate.append((gate_r.seconds, gate_s.seconds))
+        card.device.append((stream_r.device_s, stream_s.device_s))
+        card.host.append((stream_r.host_s, stream_s.host_s))
+        card.queued += gate_s.queued
+        timing.pairs.append(
+            (card.ranked(stream_r.seconds, gate_r.seconds), card.ranked(stream_s.seconds, gate_s.seconds))
+        )
+        timing.reference_calls.append(stream_r.seconds)
+        timing.solution_calls.append(stream_s.seconds)
+        timing.block = size
+
+
+def _turn(batch: Batch, index: int) -> Turn:
+    """One call of a batch, as the comparison takes it."""
+    ranks = len(batch.claims[index])
+    return Turn(
+        seconds=batch.seconds,
+        claims=batch.claims[index],
+        outputs=batch.outputs[index],
+        inout=batch.inout[index],
+        changed=batch.changed[index],
+        late=[False] * ranks,
+        unfinished=[None] * ranks,
+        shared=batch.shared[index],
+    )

@@ -1,0 +1,99 @@
+"""What counts of stream mode and the gate, and how much is measured on cards: the rules, without a card."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluator.harness.cardprotocol import GATED, LANES, CardTiming, lanes_for, plan
+from evaluator.harness.cardslots import demand_cards
+from evaluator.harness.errors import JudgeFault
+from evaluator.harness.judge import Judge
+
+US = 1e-6
+
+
+def timing(stream: list[tuple[float, float]], gate: list[tuple[float, float]]) -> CardTiming:
+    """Figures in µs per call, with 3 µs of stream handshake and 300 µs of gate."""
+    return CardTiming(
+        LANES,
+        stream=[(a * US, b * US) for a, b in stream],
+        gate=[(a * US, b * US) for a, b in gate],
+        stream_cost=3 * US,
+        gate_cost=300 * US,
+    )
+
+
+def test_an_honest_time_is_the_same_by_both_clocks() -> None:
+    card = timing([], [])
+    assert card.ranked(103 * US, 400 * US) == pytest.approx(100 * US)
+
+
+def test_a_file_that_merges_calls_in_stream_mode_gets_what_the_gate_says() -> None:
+    card = timing([], [])
+    assert card.ranked(13 * US, 400 * US) == pytest.approx(100 * US)
+
+
+def test_a_host_that_launches_slowly_is_seen_in_stream_mode_and_told() -> None:
+    card = timing([(103, 103)], [(340, 340)])
+    assert card.ranked(103 * US, 340 * US) == pytest.approx(100 * US)
+    assert card.launch_bound
+    assert not timing([(103, 103)], [(390, 390)]).launch_bound
+
+
+def test_the_handshake_is_never_more_than_half_of_a_stream_time() -> None:
+    assert timing([], []).ranked(4 * US, 300 * US) == pytest.approx(2 * US)
+
+
+def test_differences_that_an_early_word_could_make_are_ties() -> None:
+    near = timing([(43, 41)], [(340, 338)])
+    far = timing([(43, 33)], [(340, 330)])
+    assert near.below_resolution
+    assert not far.below_resolution
+
+
+@pytest.mark.parametrize("protocol", ["quick", "profile", "paper"])
+@pytest.mark.parametrize("seconds", [2e-5, 1e-3, 0.5])
+def test_plans_have_pairs_enough_for_an_interval_and_end(protocol: str, seconds: float) -> None:
+    made = plan(protocol, seconds, LANES)
+    assert made.timed
+    assert made.block == LANES
+    assert 6 <= made.pairs <= 20
+    assert made.warmup >= 2
+    if protocol == "paper":
+        assert made.pairs >= 10
+    if seconds < 1e-3:
+        assert made.pairs == (20 if protocol == "paper" else 10)
+
+
+def test_check_times_nothing() -> None:
+    assert not plan("check", 1.0, LANES).timed
+
+
+def test_large_calls_have_fewer_lanes_but_never_none() -> None:
+    assert lanes_for(1 << 20, 1 << 20) == LANES
+    assert lanes_for(1 << 29, 1 << 29) == 4
+    assert lanes_for(1 << 34, 1 << 34) == 1
+
+
+def test_figures_are_shown_per_side_in_milliseconds() -> None:
+    card = timing([(103, 53)], [(400, 350)])
+    card.device.append((None, 50 * US))
+    shown = card.shown()
+    assert shown["reference_stream_ms"] == pytest.approx(0.103)
+    assert shown["solution_gate_ms"] == pytest.approx(0.350)
+    assert shown["reference_events_ms"] is None
+    assert shown["solution_events_ms"] == pytest.approx(0.05)
+    assert shown["gated"] == GATED
+    assert card.calls == 16 + GATED
+
+
+@pytest.mark.parametrize("target", ["h100x4", "h200x4", "b200x4", "h200x2", "h200x1"])
+def test_a_host_without_the_targets_cards_says_which_are_missing(target: str) -> None:
+    with pytest.raises(JudgeFault, match=r"this host has 0 cards; card 0.* is missing"):
+        Judge(target)
+
+
+def test_a_card_that_is_there_is_not_missed() -> None:
+    demand_cards([])
+    with pytest.raises(JudgeFault, match="card 3, 7 is missing"):
+        demand_cards([7, 3])
