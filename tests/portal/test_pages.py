@@ -98,6 +98,27 @@ def test_correct_says_faster_slower_or_the_same(client: Client) -> None:
 
 
 @pytest.mark.django_db
+def test_a_time_on_cards_is_shown_by_every_clock_it_comes_from(client: Client) -> None:
+    timing = {
+        "speedup": 1.5,
+        "speedup_low": 1.4,
+        "speedup_high": 1.6,
+        "solution_ms": 0.05,
+        "reference_ms": 0.075,
+        "card": {
+            "stream_cost_ms": 0.003, "gate_cost_ms": 0.3, "solution_stream_ms": 0.052, "reference_stream_ms": 0.077,
+            "solution_gate_ms": 0.351, "reference_gate_ms": 0.376, "solution_events_ms": None,
+        },
+    }  # fmt: skip
+    text = page_of(client, factories.judged(result={"timing": timing}))
+    section = text[text.index("By which clock") :]
+    section = section[: section.index("</section>")]
+    for shown in ("50.0 µs", "75.0 µs", "52.0 µs", "351 µs", "3.00 µs", "300 µs"):
+        assert shown in section
+    assert "By which clock" not in page_of(client, factories.judged())
+
+
+@pytest.mark.django_db
 def test_only_the_author_sees_source_and_log(client: Client) -> None:
     author = factories.UserFactory()
     row = factories.judged(author, text="def solution(x):\n    return x  # my trick\n")
