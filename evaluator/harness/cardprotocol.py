@@ -7,6 +7,7 @@ honest files both tell the same, unless the host launches more slowly than the c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
@@ -32,6 +33,9 @@ QUICK_S, PAPER_S = 3.0, 30.0
 GATE_S = 4e-4
 """What a gated call costs about, beside its work: for the plan only."""
 COSTS, BLOCKS = 7, 5
+CALM_CALLS, CALM_TRIES = 4, 5
+RESTLESS = 2.0
+"""So many times as long an empty turn takes at least while somebody else's kernel is on a card: its time slices."""
 TIE_S = 3e-6
 """Two times per call that are closer than this are not told apart: as far as a file can move the gate."""
 
@@ -48,6 +52,8 @@ class CardTiming:
     host: list[tuple[float | None, float | None]] = field(default_factory=list)
     stream_cost: float = 0.0
     gate_cost: float = 0.0
+    restless: int = 0
+    """Times that the cards were not at rest before a turn of the reference."""
     queued: int = 0
     """Gated batches of the solution that were enqueued whole before the gate opened."""
 
@@ -79,6 +85,7 @@ class CardTiming:
             "stream_cost_ms": 1e3 * self.stream_cost,
             "gate_cost_ms": 1e3 * self.gate_cost,
             "queued": self.queued,
+            "restless": self.restless,
             **{
                 f"{name}_{what}_ms": middle(side, rows)
                 for side, name in enumerate(("reference", "solution"))
@@ -139,6 +146,7 @@ class CardSession(Session):
             raise JudgeFault("a card session needs card jobs")
         self.cards, self.lanes = reference.cards, reference.lanes
         self.card = self.timing.card = CardTiming(self.lanes)
+        self._unread: list[tuple[list[Call], Staged]] = []
 
     def _new_calls(self, count: int) -> tuple[list[Call], Staged]:
         calls = self.cases.many(self.next_call, count)
@@ -192,9 +200,17 @@ class CardSession(Session):
         self.timing.warmup = count * self.lanes
         self.measure_costs()
 
+    def measure_handshake(self) -> None:
+        """Also what empty turns on the cards cost, where the submission's job does not exist yet."""
+        super().measure_handshake()
+        self.measure_costs()
+
     def measure_costs(self) -> None:
-        """What turns cost in which nothing is done: empty batches of the reference's job, which we can believe."""
-        calls, staged = self._new_calls(self.lanes)
+        """What turns cost in which nothing is done: empty batches of the reference's job, which we can believe.
+
+        Of several measurements the least stands: whoever disturbs one can only make it longer.
+        """
+        calls, staged = self._idle()
         gated = min(GATED, self.lanes)
         streams, gates = [], []
         for _ in range(COSTS):
@@ -202,7 +218,30 @@ class CardSession(Session):
             gates.append(
                 self._batch(self.reference, "gate", calls[:gated], staged[:gated], empty=True).seconds
             )
-        self.card.stream_cost, self.card.gate_cost = median(streams), median(gates)
+        known = self.card.gate_cost > 0
+        self.card.stream_cost = min(median(streams), self.card.stream_cost if known else math.inf)
+        self.card.gate_cost = min(median(gates), self.card.gate_cost if known else math.inf)
+
+    def _idle(self) -> tuple[list[Call], Staged]:
+        """Calls for empty turns, whose values nobody reads."""
+        if not self._unread:
+            self._unread = [self._new_calls(self.lanes)]
+        return self._unread[0]
+
+    def _await_rest(self) -> None:
+        """Nothing of the submission is at work on the cards when the reference's turn comes, or it is rejected.
+
+        Its host threads are frozen, but a kernel that it left behind would share the card with the reference. While one
+        runs, every empty turn waits for its time slices.
+        """
+        calls, staged = self._idle()
+        few = min(CALM_CALLS, self.lanes)
+        for _ in range(CALM_TRIES):
+            cost = self._batch(self.reference, "gate", calls[:few], staged[:few], empty=True).seconds
+            if cost < RESTLESS * self.card.gate_cost:
+                return
+            self.card.restless += 1
+        raise Verdicted(verdict.background())
 
     def reference_block(self) -> float:
         """Seconds per call of the reference with no other job on the host, in stream mode."""
@@ -221,6 +260,8 @@ class CardSession(Session):
         done: dict[tuple[str, bool], Batch] = {}
         for is_reference in order:
             job = self.reference if is_reference else self.submission
+            if is_reference:
+                self._await_rest()
             for kind in kinds:
                 done[kind, is_reference] = self._batch(job, kind, *made[kind])
         return {kind: (made[kind][0], done[kind, True], done[kind, False]) for kind in kinds}

@@ -112,6 +112,15 @@ def late_write(rank: int) -> Verdict:
     )
 
 
+def background() -> Verdict:
+    return Verdict(
+        "rejected",
+        "rejected.background",
+        "The file's kernels went on on the cards after its turn was over, where they slow the reference down. All work "
+        "must be finished when `solution` returns; threads may launch nothing between calls.",
+    )
+
+
 def unfinished(name: str, rank: int) -> Verdict:
     return Verdict(
         "incorrect",

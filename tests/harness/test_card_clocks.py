@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from evaluator.harness.cardprotocol import GATED, LANES, CardTiming, lanes_for, plan
-from evaluator.harness.cardslots import demand_cards
+from evaluator.harness.cardjob import Batch
+from evaluator.harness.cardprotocol import GATED, LANES, CardSession, CardTiming, lanes_for, plan
+from evaluator.harness.cardslots import Staged, demand_cards
 from evaluator.harness.errors import JudgeFault
 from evaluator.harness.judge import Judge
+from evaluator.harness.protocol import Verdicted
 
 US = 1e-6
 
@@ -97,3 +101,35 @@ def test_a_card_that_is_there_is_not_missed() -> None:
     demand_cards([])
     with pytest.raises(JudgeFault, match="card 3, 7 is missing"):
         demand_cards([7, 3])
+
+
+class Session(CardSession):
+    """A session whose empty turns take what a test says."""
+
+    def __init__(self, costs: list[float]) -> None:
+        self.costs = costs
+        self.lanes = LANES
+        self.reference = None
+        self._unread = []
+        self.card = timing([], [])
+
+    def _new_calls(self, count: int) -> tuple[list[Any], Staged]:
+        return [None] * count, []
+
+    def _batch(self, job: Any, kind: str, calls: list[Any], staged: Staged, *, empty: bool = False) -> Batch:
+        assert (kind, empty) == ("gate", True)
+        return Batch(self.costs.pop(0) * US)
+
+
+def test_the_reference_waits_until_the_cards_are_at_rest() -> None:
+    session = Session([2400, 900, 310])
+    session._await_rest()
+    assert session.costs == []
+    assert session.card.restless == 2
+
+
+def test_kernels_that_do_not_end_are_a_rejection() -> None:
+    session = Session([2400] * 5)
+    with pytest.raises(Verdicted) as caught:
+        session._await_rest()
+    assert caught.value.found.code == "rejected.background"
