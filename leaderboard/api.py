@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import HttpResponse, JsonResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
-from leaderboard import asked, model_board, selectors
+from leaderboard import asked, model_board, model_twins, selectors
 from leaderboard.import_views import document
 from leaderboard.models import ImportedResult
-from leaderboard.page_cache import kept_document
 from leaderboard.views import board_document
 from portal.core import query
 from portal.core.errors import NotFound
@@ -62,13 +61,13 @@ class ModelBoard(ApiView):
     )
     def get(self, request: Request, target: str) -> HttpResponse:
         """The model board of a target."""
-        return kept_document(request, lambda: _model_board(request, target))
+        return HttpResponse(_model_board(request, target), content_type="application/json")
 
 
 def _model_board(request: Request, slug: str) -> str:
     _only(request, MODEL_PARAMETERS)
     wanted = asked.board_of_models(request.query_params, of=asked.named_target(slug))
-    return model_board.document(wanted.load(), wanted.target, wanted.size, wanted.filters)
+    return model_twins.document(wanted.load(), wanted.target, wanted.size, wanted.filters, wanted.part.chosen)
 
 
 class ImportedResults(ApiView):
@@ -79,7 +78,7 @@ class ImportedResults(ApiView):
     )
     def get(self, request: Request, target: str) -> HttpResponse:
         """What was imported for a target; none of it holds a place."""
-        return kept_document(request, lambda: _imported(request, target))
+        return JsonResponse(_imported(request, target))
 
 
 def _imported(request: Request, slug: str) -> dict[str, Any]:
@@ -99,7 +98,7 @@ class ProblemBoard(ApiView):
     )
     def get(self, request: Request, target: str, problem: str) -> HttpResponse:
         """One row per entrant, ranked."""
-        return kept_document(request, lambda: _problem_board(request, target, problem))
+        return JsonResponse(_problem_board(request, target, problem))
 
 
 def _problem_board(request: Request, target: str, problem: str) -> dict[str, Any]:

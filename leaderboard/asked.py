@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from django.core.paginator import Page
 
 from leaderboard import columns, model_board, selectors, subset
 from leaderboard.columns import Column
-from leaderboard.model_board import Filters, ModelRow
+from leaderboard.model_board import Filters
 from leaderboard.model_page import MAX_COMPARED
+from leaderboard.model_rows import ModelRow
 from leaderboard.models import RunSummary
 from leaderboard.ranking import Policy
 from leaderboard.selectors import Kind
@@ -45,10 +48,9 @@ def ranked_targets() -> list[Target]:
 
 def named_target(slug: str) -> Target:
     """The target of a path; NotFound lists those that have a board."""
-    targets = ranked_targets()
-    found = next((row for row in targets if row.slug == slug), None)
-    if found is None:
-        told = query.none_of(slug, [row.slug for row in targets])
+    found = Target.objects.active().filter(ranked=True, slug=slug).first()
+    if found is None or not found.cells:
+        told = query.none_of(slug, [row.slug for row in ranked_targets()])
         raise NotFound("target.not_found", f"There is no board for such a target: {told}")
     return found
 
@@ -67,7 +69,15 @@ def size_on(params: QueryDict, target: Target, usual: str = "") -> str:
     return query.choice(params, "size", sizes, usual if usual in sizes else sizes[0])
 
 
-def place(params: QueryDict, where: Sequence[tuple[str, str]] = ()) -> tuple[Target, str]:
+class Place(NamedTuple):
+    """Target and size that are asked for, and the targets that may be."""
+
+    target: Target
+    size: str
+    targets: list[Target]
+
+
+def place(params: QueryDict, where: Sequence[tuple[str, str]] = ()) -> Place:
     """Target and size asked for; what is not given is taken from where there is something to see.
 
     ``where`` lists (target, size) pairs that have something, the richest first. Raises NoTargets before any
@@ -81,7 +91,7 @@ def place(params: QueryDict, where: Sequence[tuple[str, str]] = ()) -> tuple[Tar
     asked = query.choice(params, "target", known)
     slug = asked or (where[0][0] if where else _busiest(runs_verified(params), known) or targets[0].slug)
     usual = next((size for named, size in where if named == slug), "")
-    return known[slug], size_on(params, known[slug], usual)
+    return Place(known[slug], size_on(params, known[slug], usual), targets)
 
 
 def _busiest(verified: bool, known: dict[str, Target]) -> str | None:
@@ -120,16 +130,12 @@ class ModelBoard:
     page: int
     columns: list[Column]
     columns_asked: bool
+    targets: list[Target]
 
-    def load(self, leaders: int = 0) -> model_board.BoardPage:
-        """The page of the board, and its first ``leaders`` runs for a chart."""
+    def load(self) -> Page[ModelRow]:
+        """The page of the board, without figures."""
         return model_board.board_page(
-            target=self.target,
-            size=self.size,
-            filters=self.filters,
-            page=self.page,
-            leaders=leaders,
-            slugs=self.part.chosen,
+            target=self.target, size=self.size, filters=self.filters, page=self.page, slugs=self.part.chosen
         )
 
 
@@ -138,7 +144,7 @@ def board_of_models(params: QueryDict, *, of: Target | None = None, options: boo
 
     ``options``: with what may be asked for as a part of the track.
     """
-    target, size = (of, size_on(params, of)) if of else place(params)
+    target, size, targets = (of, size_on(params, of), [of]) if of else place(params)
     keys = query.several(params, "col", [column.key for column in columns.COLUMNS])
     return ModelBoard(
         target,
@@ -148,6 +154,7 @@ def board_of_models(params: QueryDict, *, of: Target | None = None, options: boo
         query.page_number(params),
         columns.chosen(keys),
         bool(keys),
+        targets,
     )
 
 

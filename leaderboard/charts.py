@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Protocol
 
@@ -27,7 +27,7 @@ class Curved(Protocol):
     @property
     def entrant_id(self) -> int: ...
     @property
-    def figures(self) -> dict[str, Any]: ...
+    def figures(self) -> Mapping[str, Any]: ...
 
 
 class Dated(Curved, Protocol):

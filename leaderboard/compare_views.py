@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from leaderboard import asked, charts, model_board, model_page, selectors, subset
+from leaderboard import asked, charts, model_board, model_page, selectors, subset, summaries
 from leaderboard.model_board import Filters
 from leaderboard.taxonomy import taxonomy as divide
 from portal.submissions.models import ModelRun
@@ -19,7 +19,7 @@ IN_TAXONOMY = 12
 @require_safe
 def compare(request: HttpRequest) -> HttpResponse:
     """Up to six runs side by side."""
-    target, size = asked.place(request.GET)
+    target, size, targets = asked.place(request.GET)
     runs, part = asked.compared(request.GET), subset.read(request.GET, options=True)
     filters = Filters(verified=asked.runs_verified(request.GET), sort="name")
     chosen = model_board.rows_of_runs(runs, target=target, size=size, slugs=part.chosen)
@@ -28,7 +28,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     others = set(here) - {run.run_id for run in standing}
     context: dict[str, Any] = {
         "target": target,
-        "targets": asked.ranked_targets(),
+        "targets": targets,
         "size": size,
         "sizes": selectors.ranked_sizes(target),
         "subset": part,
@@ -41,8 +41,9 @@ def compare(request: HttpRequest) -> HttpResponse:
         "board_kind": "compare",
     }
     if len(chosen) > 1 and part.chosen != ():
-        lines = model_page.outcomes_of(here, target=target, size=size, slugs=part.slugs)
-        duels = model_page.duels(lines)
+        duels = model_page.duels(
+            model_page.outcomes_of(here, target=target, size=size, slugs=part.chosen or summaries.track())
+        )
         context |= {
             "fast_p": charts.fast_p(chosen),
             "roof_u": charts.roof_u(chosen),
@@ -57,18 +58,17 @@ def compare(request: HttpRequest) -> HttpResponse:
 @require_safe
 def taxonomy(request: HttpRequest) -> HttpResponse:
     """Success by level, bound and parallelism for the first runs of the board."""
-    target, size = asked.place(request.GET)
+    target, size, targets = asked.place(request.GET)
     part = subset.read(request.GET, options=True)
-    rows = model_board.first_rows(IN_TAXONOMY, target=target, size=size, filters=Filters(), slugs=part.chosen)
+    found = model_board.ordered(target=target, size=size, filters=Filters(), slugs=part.chosen)
+    rows = [] if part.chosen == () else found[:IN_TAXONOMY]
     context = {
         "target": target,
-        "targets": asked.ranked_targets(),
+        "targets": targets,
         "size": size,
         "sizes": selectors.ranked_sizes(target),
         "subset": part,
-        "tables": divide(rows=rows, target=target, size=size, slugs=part.slugs)
-        if rows and part.slugs
-        else [],
+        "tables": divide(rows=rows, target=target, size=size, slugs=part.chosen) if rows else [],
         "board_kind": "taxonomy",
     }
     return render(request, "leaderboard/taxonomy.html", context)

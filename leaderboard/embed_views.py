@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_safe
 
-from leaderboard import asked, charts, model_page, model_views, selectors
+from leaderboard import asked, charts, model_board, model_page, model_rows, model_views
 from leaderboard.embeds import Embed
 from leaderboard.tables import csv_text
 from leaderboard.twins import twin
@@ -55,14 +55,14 @@ def _framed(make: Callable[..., Embed]) -> Callable[..., HttpResponseBase]:
 def _models(request: HttpRequest) -> Embed:
     """The fast_p curves of the model board, with its filters."""
     found = asked.board_of_models(request.GET)
-    board = found.load(model_views.ON_CHART)
+    board, part = found.load(), found.part.chosen
     kind = "community runs" if not found.filters.verified else "verified runs"
-    leaders = [] if found.part.chosen == () else board.leaders
+    leaders = [] if part == () else model_board.leaders(board, model_views.ON_CHART, part)
     return Embed(
         name="models-fast-p",
         title=f"Models on {found.target.title}, size “{found.size}”, {kind}",
         figure=charts.fast_p(leaders) if leaders else None,
-        caption=model_views.caption(len(leaders), board.count),
+        caption=model_views.caption(len(leaders), board.paginator.count),
         page=f"{reverse('leaderboard:models')}?{_without_as(request)}",
         why_empty=f"No {kind[:-5]} run fits on this target at this size, so there is no curve to draw.",
     )
@@ -81,8 +81,9 @@ def _model(request: HttpRequest, slug: str, chart: str) -> Embed:
         raise Http404(f"A model has no chart of this name; there are {', '.join(_MODEL_CHARTS)}.")
     make, caption = _MODEL_CHARTS[chart]
     entrant = get_object_or_404(Entrant, slug=slug)
-    target, size = asked.place(request.GET, model_page.places_with_runs(entrant))
-    row = asked.run_of(request.GET, model_page.runs_of(entrant, target, size))
+    target, size, _ = asked.place(request.GET, model_page.places_with_runs(entrant))
+    run = asked.run_of(request.GET, model_page.runs_of(entrant, target, size))
+    row = model_rows.whole([run])[0] if run else None
     standing = "" if row is None or row.verified else ", a community run that nobody has vouched for"
     return Embed(
         name=f"{slug}-{chart}",
@@ -98,8 +99,7 @@ def _problem(request: HttpRequest, target: str, problem: str, chart: str) -> Emb
     """How the record of a problem rose, or how its entrants' speedups are distributed."""
     board = asked.board_of_problem(request.GET, target, problem)
     if chart == "record":
-        history = selectors.record_history(board)
-        figure = charts.record_history(history) if history else None
+        figure = charts.record_history(board.history) if board.history else None
     elif chart == "spread":
         figure = charts.spread(board.speedups) if board.speedups else None
     else:

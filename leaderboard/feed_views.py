@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.views.decorators.http import require_safe
 
-from leaderboard import asked, exports, model_board, model_page
+from leaderboard import asked, exports, model_page
 from leaderboard.badges import badge_svg
 from leaderboard.records import NewRecord, latest_records
 from portal.core import query
@@ -79,7 +79,7 @@ def _standing(slug: str, request: HttpRequest) -> dict[str, Any]:
     rows = model_page.runs_of(entrant, on, chosen[1])
     verified = [row for row in rows if row.verified]
     if verified:
-        best: model_board.ModelRow = max(verified, key=lambda row: row.fast_1)
+        best = max(verified, key=lambda row: row.fast_1)
         value |= {
             "message": f"{100 * best.fast_1:.1f} % ({on.slug}, {chosen[1]})",
             "fast_1": best.fast_1,

@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -252,28 +252,35 @@ def _day(value: Any) -> date | None:
 def imported_of(board: ProblemBoard, limit: int = 50) -> list[ImportedRow]:
     """What was imported for one board, the fastest first, at most ``limit``."""
     found = ImportedResult.objects.filter(problem=board.problem, target=board.target, size=board.size)
-    return rows_of(found.order_by(F("speedup").desc(nulls_last=True), "pk")[:limit])
+    fastest = found.order_by(F("speedup").desc(nulls_last=True), "pk")
+    here = (board.problem.slug, board.target.slug, board.problem.score_revision)
+    return [_row(*here, *values) for values in fastest.values_list(*_DATES, *_SHOWN)[:limit]]
 
 
 def rows_of(found: Any) -> list[ImportedRow]:
     """Imported results as they are shown."""
-    return [_row(row) for row in found.select_related("problem", "target").defer("result", "environment")]
+    names = ("problem__slug", "target__slug", "problem__score_revision")
+    return [_row(*values) for values in found.values_list(*names, *_DATES, *_SHOWN)]
 
 
-def _row(row: ImportedResult) -> ImportedRow:
+def _row(
+    problem: str, target: str, revision: str, measured_on: date | None, imported_at: datetime, *shown: Any
+) -> ImportedRow:
+    values = dict(zip(_SHOWN, shown, strict=True))
     return ImportedRow(
         place=None,
         imported=True,
         note=NOTE,
-        problem=row.problem.slug,
-        target=row.target.slug,
-        current=row.problem_revision == row.problem.score_revision,
-        measured_on=row.measured_on.isoformat() if row.measured_on else None,
-        imported_at=row.imported_at.isoformat(timespec="seconds"),
-        **{name: getattr(row, name) for name in _SHOWN},
+        problem=problem,
+        target=target,
+        current=values["problem_revision"] == revision,
+        measured_on=measured_on.isoformat() if measured_on else None,
+        imported_at=imported_at.isoformat(timespec="seconds"),
+        **values,
     )
 
 
+_DATES = ("measured_on", "imported_at")
 _SHOWN = (
     "label", "size", "verdict", "code", "protocol", "speedup", "speedup_low", "speedup_high", "solution_ms",
     "reference_ms", "utilisation", "isolation_grade", "input_set", "problem_revision", "harness_version",

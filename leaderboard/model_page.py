@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import F
 
-from leaderboard import summaries
-from leaderboard.model_board import ModelRow, row_of
+from leaderboard import model_rows, summaries
+from leaderboard.model_rows import ModelRow
 from leaderboard.models import RunSummary
-from portal.submissions.models import Entrant, ModelRun
+from portal.submissions.models import Entrant
 from problems.models import Problem, Target
 
 MAX_COMPARED = 6
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemOutcome:
+class ProblemOutcome(NamedTuple):
     """What a run achieved at one problem: its best correct sample, else how its first one failed."""
 
     problem: str
@@ -36,21 +34,17 @@ class ProblemOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class RunLine:
-    """One run in a model's list of runs."""
+class InDepth:
+    """A run problem by problem: a line for each, and (problem, sample) to (category, speedup)."""
 
-    run: ModelRun
-    day: date
-    pass_1: float
-    fast_1: float
-    shown: bool
+    lines: list[ProblemOutcome]
+    cells: dict[tuple[str, int], tuple[str, float | None]]
 
 
 def runs_of(entrant: Entrant, target: Target, size: str) -> list[ModelRow]:
-    """All runs of a model on a target with their figures, newest first."""
-    found = summaries.ensure(RunSummary.objects.filter(run__entrant=entrant, target=target, size=size))
-    newest = found.select_related("run__entrant").order_by(F("run__date").desc(nulls_last=True), "-run_id")
-    return [row_of(summary) for summary in newest.defer("detail")]
+    """All runs of a model on a target, without their figures, newest first."""
+    found = RunSummary.objects.filter(run__entrant=entrant, target=target, size=size)
+    return model_rows.read(found.order_by(F("run__date").desc(nulls_last=True), "-run_id"))
 
 
 def places_with_runs(entrant: Entrant) -> list[tuple[str, str]]:
@@ -59,42 +53,37 @@ def places_with_runs(entrant: Entrant) -> list[tuple[str, str]]:
     return list(dict.fromkeys(rows.values_list("target__slug", "size")))
 
 
-def outcomes(*, run_id: int, target: Target, size: str) -> list[ProblemOutcome]:
-    """One line per active problem, in the order of their numbers."""
-    return outcomes_of([run_id], target=target, size=size)[0]
+def in_depth(row: ModelRow) -> InDepth:
+    """A run over all active problems, in the order of their numbers; ``row`` was just read."""
+    detail = RunSummary.objects.values_list("detail", flat=True).get(pk=row.summary_id)
+    samples = {
+        (slug, sample): (category, speedup) for slug, sample, category, speedup, *_ in detail["samples"]
+    }
+    return InDepth(_lines(detail, _named(None)), samples)
 
 
 def outcomes_of(
     runs: Sequence[int], *, target: Target, size: str, slugs: Sequence[str] | None = None
 ) -> list[list[ProblemOutcome]]:
-    """The same for several runs, in as many queries as for one; with ``slugs`` of these problems only."""
-    found = _details(runs, target, size)
-    problems = Problem.objects.active().order_by("number").values_list("slug", "title", "number")
+    """One line per active problem for each of several runs; with ``slugs`` of these problems only."""
+    rows = summaries.ensure(RunSummary.objects.filter(run__in=runs, target=target, size=size))
+    found, named = dict(rows.values_list("run_id", "detail")), _named(slugs)
+    return [_lines(found.get(run, {"outcomes": {}}), named) for run in runs]
+
+
+def _named(slugs: Sequence[str] | None) -> list[tuple[str, str, int]]:
+    problems = Problem.objects.active().order_by("number")
     if slugs is not None:
         problems = problems.filter(slug__in=slugs)
-    named = list(problems)
-    return [
-        [
-            ProblemOutcome(slug, title, number, *found[run]["outcomes"].get(slug, _MISSING))
-            for slug, title, number in named
-        ]
-        for run in runs
-    ]
+    return list(problems.values_list("slug", "title", "number"))
+
+
+def _lines(detail: Mapping[str, Any], named: Sequence[tuple[str, str, int]]) -> list[ProblemOutcome]:
+    outcomes = detail["outcomes"]
+    return [ProblemOutcome(*names, *outcomes.get(names[0], _MISSING)) for names in named]
 
 
 _MISSING = ("missing", None, None, None, None, None)
-
-
-def _details(runs: Sequence[int], target: Target, size: str) -> dict[int, dict[str, Any]]:
-    rows = summaries.ensure(RunSummary.objects.filter(run__in=runs, target=target, size=size))
-    nothing: dict[int, dict[str, Any]] = {run: {"outcomes": {}, "samples": []} for run in runs}
-    return nothing | dict(rows.values_list("run_id", "detail"))
-
-
-def heat_cells(*, run_id: int, target: Target, size: str) -> dict[tuple[str, int], tuple[str, float | None]]:
-    """(problem, sample) to (category, speedup) for the heat map."""
-    samples = _details([run_id], target, size)[run_id]["samples"]
-    return {(slug, sample): (category, speedup) for slug, sample, category, speedup, *_ in samples}
 
 
 # --- comparing ------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -11,8 +10,8 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from leaderboard import asked, charts, columns, model_board, model_page, selectors
-from leaderboard.model_board import ModelRow
+from leaderboard import asked, charts, columns, model_board, model_page, model_rows, model_twins, selectors
+from leaderboard.model_rows import ModelRow
 from leaderboard.published import published
 from leaderboard.views import csv_response
 from portal.core import query
@@ -29,29 +28,29 @@ def models(request: HttpRequest) -> HttpResponse:
         wanted = asked.board_of_models(request.GET, options=True)
     except asked.NoTargets:
         return render(request, "leaderboard/index.html", {"targets": [], "board_kind": "models"})
-    board = wanted.load(ON_CHART)
-    rows = [] if wanted.part.chosen == () else board.rows
+    page, part = wanted.load(), wanted.part.chosen
+    rows = [] if part == () else model_board.lines(page, part)
     context: dict[str, Any] = {
         "target": wanted.target,
-        "targets": asked.ranked_targets(),
+        "targets": wanted.targets,
         "size": wanted.size,
         "sizes": selectors.ranked_sizes(wanted.target),
         "filters": wanted.filters,
         "harnesses": ModelRun.Harness.values,
         "rows": rows,
-        "page": board.page,
+        "page": page,
         "subset": wanted.part,
         "columns": wanted.columns,
         "all_columns": columns.COLUMNS,
         "columns_asked": wanted.columns_asked,
-        "show": {column.key: True for column in wanted.columns},
         "board_kind": "models" if wanted.filters.verified else "community",
     }
     if rows:
+        leaders = model_board.leaders(page, ON_CHART, part)
         context |= {
-            "track": rows[0].figures["track"],
-            "figure": charts.fast_p(board.leaders),
-            "caption": caption(len(board.leaders), board.count),
+            "track": rows[0].brief["track"],
+            "figure": charts.fast_p(leaders),
+            "caption": caption(len(leaders), page.paginator.count),
             "embed_url": f"{reverse('embed:models')}?{_kept(request)}",
         }
     return render(request, "leaderboard/models.html", context)
@@ -77,7 +76,7 @@ def caption(leaders: int, count: int) -> str:
 def models_json(request: HttpRequest) -> HttpResponse:
     """The model board as JSON, a page of it, curves included."""
     wanted = asked.board_of_models(request.GET)
-    text = model_board.document(wanted.load(), wanted.target, wanted.size, wanted.filters)
+    text = model_twins.document(wanted.load(), wanted.target, wanted.size, wanted.filters, wanted.part.chosen)
     return HttpResponse(text, content_type="application/json")
 
 
@@ -88,8 +87,8 @@ def models_csv(request: HttpRequest) -> HttpResponse:
     rows = model_board.model_board(
         target=wanted.target, size=wanted.size, filters=wanted.filters, slugs=wanted.part.chosen
     )
-    flat = [model_board.flat_row(row) for row in rows]
-    return csv_response(f"models-{wanted.target.slug}-{wanted.size}", model_board.CSV_COLUMNS, flat)
+    flat = [model_twins.flat_row(row) for row in rows]
+    return csv_response(f"models-{wanted.target.slug}-{wanted.size}", model_twins.CSV_COLUMNS, flat)
 
 
 @require_safe
@@ -97,7 +96,7 @@ def model(request: HttpRequest, slug: str) -> HttpResponse:
     """One model: a run in depth and all its runs."""
     entrant = get_object_or_404(Entrant, slug=slug)
     where = model_page.places_with_runs(entrant)
-    target, size = asked.place(request.GET, where)
+    target, size, targets = asked.place(request.GET, where)
     found = model_page.runs_of(entrant, target, size)
     chosen, page = asked.run_of(request.GET, found), query.page_number(request.GET)
     context: dict[str, Any] = {
@@ -105,11 +104,13 @@ def model(request: HttpRequest, slug: str) -> HttpResponse:
         "target": target,
         "size": size,
         "where": where,
-        "titles": {row.slug: row.title for row in asked.ranked_targets()},
+        "titles": {row.slug: row.title for row in targets},
     }
     if chosen:
-        context |= {"runs": found, "over_time": charts.runs(found) if len(found) > 1 else None}
-        context |= _in_depth(chosen, target, size, page) | {"paged": "page" in request.GET}
+        runs = model_rows.whole(found)
+        (row,) = (one for one in runs if one.run_id == chosen.run_id)
+        context |= {"runs": runs, "over_time": charts.runs(runs) if len(runs) > 1 else None}
+        context |= _in_depth(row, target, size, page) | {"paged": "page" in request.GET}
     return render(request, "leaderboard/model.html", context)
 
 
@@ -117,26 +118,24 @@ def model(request: HttpRequest, slug: str) -> HttpResponse:
 def model_json(request: HttpRequest, slug: str) -> JsonResponse:
     """A model's run in depth as JSON, with a line per problem, and the names of its other runs."""
     entrant = get_object_or_404(Entrant, slug=slug)
-    where = model_page.places_with_runs(entrant)
-    target, size = asked.place(request.GET, where)
+    target, size, _ = asked.place(request.GET, model_page.places_with_runs(entrant))
     found = model_page.runs_of(entrant, target, size)
     chosen = asked.run_of(request.GET, found)
     document: dict[str, Any] = {"model": entrant.name, "target": target.slug, "size": size, "run": None}
     if chosen:
-        lines = model_page.outcomes(run_id=chosen.run_id, target=target, size=size)
+        (row,) = model_rows.whole([chosen])
         document |= {
-            "run": model_board.public_row(chosen) | {"place": None},
-            "problems": [asdict(line) for line in lines],
-            "runs": [row.run_slug for row in found],
+            "run": model_twins.public_row(row) | {"place": None},
+            "problems": [line._asdict() for line in model_page.in_depth(row).lines],
+            "runs": [one.run_slug for one in found],
         }
     return JsonResponse(document)
 
 
 def _in_depth(row: ModelRow, target: Target, size: str, page: int) -> dict[str, Any]:
-    lines = model_page.outcomes(run_id=row.run_id, target=target, size=size)
-    solved = sorted((line for line in lines if line.speedup), key=lambda line: -(line.speedup or 0))
-    cells = model_page.heat_cells(run_id=row.run_id, target=target, size=size)
-    samples = int(row.figures["n"])
+    depth = model_page.in_depth(row)
+    solved = sorted((line for line in depth.lines if line.speedup), key=lambda line: -(line.speedup or 0))
+    slugs = [line.problem for line in depth.lines]
     return {
         "row": row,
         "words": charts.CATEGORY_WORDS,
@@ -145,11 +144,11 @@ def _in_depth(row: ModelRow, target: Target, size: str, page: int) -> dict[str, 
         "fast_p": charts.fast_p([row], band=True),
         "roof_u": charts.roof_u([row], band=True),
         "categories": charts.categories([row]),
-        "heat": charts.heat_map([line.problem for line in lines], samples, cells) if cells else None,
+        "heat": charts.heat_map(slugs, row.samples, depth.cells) if depth.cells else None,
         "climb": charts.climb([row]) if row.figures["climb"] else None,
         "best": solved[:5],
         "worst": solved[-5:][::-1] if len(solved) > 5 else [],
-        "page": Paginator(lines, selectors.PAGE).get_page(page),
+        "page": Paginator(depth.lines, selectors.PAGE).get_page(page),
     }
 
 

@@ -11,18 +11,22 @@ import hashlib
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
 from django.core.cache import caches
 from django.core.cache.backends.base import BaseCache
 from django.db import connection
-from django.http import HttpRequest, HttpResponse, HttpResponseNotModified, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 
 from evaluator.harness.version import PROTOCOL_VERSION
+from portal.core import throttles
 
-PUBLIC = ("/boards/", "/problems/", "/docs/")
+PUBLIC = ("/boards/", "/embed/", "/problems/", "/docs/")
 """Where every page is the same for all who are not signed in; the home page is too."""
+
+LIMITED = ("/api/v1/leaderboards/",)
+"""The same in the API, where every answer counts against the limit of its reader."""
 
 SECONDS = 60
 """How long a page is kept while nothing changes; bounds what a page may say about the time."""
@@ -30,6 +34,7 @@ SECONDS = 60
 MAX_QUERY = 300
 MAX_BYTES = 2 * 1024 * 1024
 PERSONAL = (settings.SESSION_COOKIE_NAME, "messages")
+_OF_READER = ("RateLimit", "RateLimit-Policy")
 _OF_BODY = ("Content-Type", "Content-Length", "Content-Disposition")
 _CODE = ("portal", "problems", "evaluator", "leaderboard", "templates", "static/css", "static/js", "docs")
 
@@ -85,18 +90,42 @@ class PageCacheMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        public = request.path == "/" or request.path.startswith(PUBLIC)
+        limited = request.path.startswith(LIMITED)
+        public = limited or request.path == "/" or request.path.startswith(PUBLIC)
         key = key_of(request) if public else None
-        if key is None:
+        if key is None or (limited and not _takes_json(request)):
             return self.get_response(request)
         kept: Kept | None = pages().get(key)
-        if kept is None:
-            response = self.get_response(request)
-            if not _may_be_kept(response):
-                return response
-            kept = keep(response)
-            pages().set(key, kept, SECONDS)
-        return answer(request, kept)
+        if kept is not None:
+            return self._counted(request, kept) if limited else answer(request, kept)
+        response = self.get_response(request)
+        if not _may_be_kept(response):
+            return response
+        own = {name: response[name] for name in _OF_READER if name in response}
+        for name in own:
+            del response[name]
+        kept = keep(response)
+        pages().set(key, kept, SECONDS)
+        return _with(answer(request, kept), own)
+
+    def _counted(self, request: HttpRequest, kept: Kept) -> HttpResponse:
+        """A kept answer of the API: it counts against the limit of its reader, and the view refuses beyond."""
+        counted = throttles.count("anon", throttles.address_of(request))
+        if not counted.allowed:
+            return self.get_response(request)
+        return _with(answer(request, kept), counted.headers)
+
+
+def _with(response: HttpResponse, headers: dict[str, str]) -> HttpResponse:
+    for name, value in headers.items():
+        response[name] = value
+    return response
+
+
+def _takes_json(request: HttpRequest) -> bool:
+    """Whether a reader of the API accepts what is kept; others get the framework's own refusal."""
+    accepted = request.META.get("HTTP_ACCEPT", "") or "*/*"
+    return "*/*" in accepted or "application/json" in accepted
 
 
 def _may_be_kept(response: HttpResponse) -> bool:
@@ -129,20 +158,3 @@ def answer(request: HttpRequest, kept: Kept) -> HttpResponse:
     for name, value in headers:
         response[name] = value
     return response
-
-
-def kept_document(request: Any, make: Callable[[], dict[str, Any] | str]) -> HttpResponse:
-    """The same for an API view, whose limits are counted before: ``make`` gives the document if need be.
-
-    A document is plain data, or JSON already.
-    """
-    key = key_of(request)
-    kept: Kept | None = pages().get(key) if key else None
-    if kept is None:
-        made = make()
-        response = JsonResponse(made) if isinstance(made, dict) else HttpResponse(made, "application/json")
-        if key is None:
-            return response
-        kept = keep(response)
-        pages().set(key, kept, SECONDS)
-    return answer(request, kept)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 INPUT_SET = "hardened"
 
-RULES = f"{PROTOCOL_VERSION}.2"
-"""What stored figures were taken under: the judge's protocol, and our count of changes to their meaning."""
+RULES = f"{PROTOCOL_VERSION}.3"
+"""What stored figures were taken under: the judge's protocol, and our count of changes to what is kept."""
 
 
 class ScoreQuerySet(models.QuerySet["Score", "Score"]):

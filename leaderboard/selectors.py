@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from itertools import chain
+from typing import Any, Literal, NamedTuple
 
 from django.core.paginator import Page, Paginator
 from django.db.models import Q, QuerySet, Sum
@@ -18,8 +19,7 @@ PAGE = 50
 Kind = Literal["", "model", "team", "person"]
 
 
-@dataclass(frozen=True, slots=True)
-class BoardRow:
+class BoardRow(NamedTuple):
     """One line of a problem board: the standing score of one entrant."""
 
     place: int
@@ -47,9 +47,8 @@ class BoardRow:
     submission_id: str
     harness_version: str
     created_at: datetime
-    score_id: int
-    order_key: float
     provisional: bool
+    score_id: int
 
     @property
     def tied(self) -> bool:
@@ -65,8 +64,21 @@ class BoardRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Record:
+    """A moment at which the best speedup of a problem rose."""
+
+    at: datetime
+    speedup: float
+    entrant: str
+    submission_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProblemBoard:
-    """The board of one problem on one target at one size: the rows of a page, and what is told of all."""
+    """The board of one problem on one target at one size: the rows of a page, and what is told of all.
+
+    ``history`` are the scores that raised its record, oldest first, of all kinds of entrants.
+    """
 
     problem: Problem
     target: Target
@@ -80,22 +92,12 @@ class ProblemBoard:
     page: Page[cells.Line]
     provisional: list[BoardRow]
     stale: int
-    marks: list[cells.Mark]
+    history: list[Record]
 
     @property
     def count(self) -> int:
         """Entrants on all pages."""
         return len(self.speedups)
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A moment at which the best speedup of a problem rose."""
-
-    at: datetime
-    speedup: float
-    entrant: str
-    submission_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,33 +110,14 @@ class ProblemSummary:
 
 
 _COLUMNS = (
-    "id",
-    "entrant_id",
-    "entrant__name",
-    "entrant__slug",
-    "entrant__kind",
-    "entrant__vendor",
-    "run__name",
-    "run__harness",
-    "run__verified",
-    "speedup",
-    "speedup_low",
-    "speedup_high",
-    "noise_floor",
-    "solution_ms",
-    "reference_ms",
-    "utilisation",
-    "bound",
-    "peak_bytes",
-    "reference_peak_bytes",
-    "isolation_grade",
-    "mechanisms",
-    "flags",
-    "submission_id",
-    "harness_version",
-    "created_at",
-    "provisional",
-)
+    "entrant_id", "entrant__name", "entrant__slug", "entrant__kind", "entrant__vendor", "run__name", "run__harness",
+    "run__verified", "speedup", "speedup_low", "speedup_high", "noise_floor", "solution_ms", "reference_ms",
+    "utilisation", "bound", "peak_bytes", "reference_peak_bytes", "isolation_grade", "mechanisms", "flags",
+    "submission_id", "harness_version", "created_at", "provisional", "id",
+)  # fmt: skip
+"""What a BoardRow holds after its place, in its order."""
+
+_SUBMISSION = _COLUMNS.index("submission_id")
 
 
 def ranked_sizes(target: Target) -> list[str]:
@@ -160,8 +143,9 @@ def problem_board(
     places = ranking.places(lines, [line.noise_floor for line in lines])
     place_of = {line.score_id: place for line, place in zip(lines, places, strict=True)}
     pages = Paginator(lines, PAGE if page else max(len(lines), 1)).get_page(page)
-    wanted = [line.score_id for line in pages]
-    rows = rows_of([*wanted, *(line.score_id for line in lines[:1])], place_of)
+    wanted, marks = [line.score_id for line in pages], [cells.Mark(*mark) for mark in cell.records]
+    told = (line.score_id for line in lines[:1]), (mark.score_id for mark in marks)
+    rows = rows_of(chain(wanted, *told), place_of)
     provisional = rows_of(cells.waiting(cell, kind), {}, of=Score.objects.awaiting()) if cell.waiting else {}
     return ProblemBoard(
         problem=problem,
@@ -176,50 +160,28 @@ def problem_board(
         page=pages,
         provisional=list(provisional.values()),
         stale=cells.counted(cell.stale, kind),
-        marks=[cells.Mark(*mark) for mark in cell.records],
+        history=[_record(rows[mark.score_id]) for mark in marks if mark.score_id in rows],
     )
+
+
+def _record(row: BoardRow) -> Record:
+    return Record(row.created_at, row.speedup, row.entrant, row.submission_id)
 
 
 def rows_of(
-    ids: Sequence[int], places: Mapping[int, int], of: QuerySet[Score] | None = None
+    ids: Iterable[int], places: Mapping[int, int], of: QuerySet[Score] | None = None
 ) -> dict[int, BoardRow]:
     """Rows by id of the score, in the order of the ids; what does not stand (any more) is left out."""
+    wanted = list(dict.fromkeys(ids))
     scores = Score.objects.standing() if of is None else of
-    found = {values["id"]: values for values in scores.filter(pk__in=ids).order_by().values(*_COLUMNS)}
-    return {pk: _row(found[pk], places.get(pk, 0)) for pk in ids if pk in found}
+    rows = scores.filter(pk__in=wanted).order_by().values_list(*_COLUMNS)
+    found = {row[-1]: row for row in rows}
+    return {pk: _row(found[pk], places.get(pk, 0)) for pk in wanted if pk in found}
 
 
-def _row(values: dict[str, Any], place: int = 0) -> BoardRow:
-    return BoardRow(
-        place=place,
-        entrant_id=values["entrant_id"],
-        entrant=values["entrant__name"],
-        entrant_slug=values["entrant__slug"],
-        kind=values["entrant__kind"],
-        vendor=values["entrant__vendor"],
-        run=values["run__name"],
-        harness=values["run__harness"],
-        verified=values["run__verified"],
-        submission_id=str(values["submission_id"]),
-        score_id=values["id"],
-        order_key=values["created_at"].timestamp(),
-        **{
-            name: values[name]
-            for name in _COLUMNS
-            if "__" not in name and name not in ("id", "entrant_id", "submission_id")
-        },
-    )
-
-
-def record_history(board: ProblemBoard) -> list[Record]:
-    """The scores that raised the record of a board, oldest first, of all kinds of entrants."""
-    ids = [mark.score_id for mark in board.marks]
-    rows = Score.objects.standing().filter(pk__in=ids).order_by("created_at", "id")
-    columns = ("created_at", "speedup", "entrant__name", "submission_id")
-    return [
-        Record(at, float(speedup or 0.0), entrant, str(submission))
-        for at, speedup, entrant, submission in rows.values_list(*columns)
-    ]
+def _row(values: Sequence[Any], place: int) -> BoardRow:
+    submission = str(values[_SUBMISSION])
+    return BoardRow._make((place, *values[:_SUBMISSION], submission, *values[_SUBMISSION + 1 :]))
 
 
 def board_index(*, target: Target, size: str) -> list[ProblemSummary]:
@@ -259,15 +221,15 @@ def has_verified_runs() -> bool:
     return RunSummary.objects.filter(run__verified=True, run__entrant__kind="model").exists()
 
 
+_HIDDEN = ("entrant_id", "score_id")
+PUBLIC_COLUMNS = tuple(name for name in BoardRow._fields if name not in _HIDDEN)
+
+
 def public_row(row: BoardRow) -> dict[str, Any]:
     """A row as CSV and JSON show it."""
-    hidden = ("score_id", "order_key", "entrant_id")
-    values = {name: getattr(row, name) for name in BoardRow.__slots__ if name not in hidden}
+    values = row._asdict() | {"created_at": row.created_at.isoformat(timespec="seconds")}
+    for name in _HIDDEN:
+        del values[name]
     if row.provisional:
         values["place"] = None
-    return values | {"created_at": row.created_at.isoformat(timespec="seconds")}
-
-
-PUBLIC_COLUMNS = tuple(
-    name for name in BoardRow.__slots__ if name not in ("score_id", "order_key", "entrant_id")
-)
+    return values

@@ -22,7 +22,7 @@ _RANGE = re.compile(r"(\d{1,4})-(\d{1,4})")
 
 @dataclass(frozen=True, slots=True)
 class Subset:
-    """The problems asked for (``slugs``, in the track's order), what was asked, and what may be asked."""
+    """What was asked, the problems it names (``slugs``, in the track's order), and what may be asked."""
 
     level: str
     domain: str
@@ -59,27 +59,37 @@ def read(params: QueryDict, *, options: bool = False) -> Subset:
     """The subset of a request's parameters: ``level``, ``domain``, ``parallelism``, ``problems``.
 
     ``problems`` lists slugs, numbers and ranges of numbers. InvalidInput (400) names the parameter whose value
-    no problem of the track has. Without any of them and without ``options`` (what may be asked) the track is
-    not looked up.
+    no problem has. Nothing is looked up without any of them and without ``options`` (what may be asked).
     """
     asked = [query.given(params, name).strip() for name in PARAMETERS]
     if not (options or any(asked)):
         return Subset("", "", "", "", (), (), (), ())
-    rows = list(
-        Problem.objects.active()
-        .of_track()
-        .order_by("number")
-        .values_list("slug", "number", "level", "domain", "parallelism")
-    )
-    levels = tuple(str(value) for value in sorted({row[2] for row in rows}))
-    domains = tuple(sorted({row[3] for row in rows}))
-    parallelisms = tuple(sorted({kind for row in rows for kind in row[4]}))
+    levels, domains, parallelisms = _options()
     level = query.choice(params, "level", levels)
     domain = query.choice(params, "domain", domains)
     parallelism = query.choice(params, "parallelism", parallelisms)
     given = asked[-1]
+    slugs = _slugs(level, domain, parallelism, given) if any(asked) else ()
+    return Subset(level, domain, parallelism, given, slugs, levels, domains, parallelisms)
+
+
+def _options() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Levels, domains and kinds of parallelism that problems have."""
+    rows = Problem.objects.active().order_by().values_list("level", "domain", "parallelism").distinct()
+    levels, domains, kinds = zip(*rows, strict=True) if rows else ((), (), ())
+    return (
+        tuple(str(level) for level in sorted(set(levels))),
+        tuple(sorted(set(domains))),
+        tuple(sorted({kind for several in kinds for kind in several})),
+    )
+
+
+def _slugs(level: str, domain: str, parallelism: str, given: str) -> tuple[str, ...]:
+    """The problems of the track that fit, in its order."""
+    track = Problem.objects.active().of_track().order_by("number")
+    rows = list(track.values_list("slug", "number", "level", "domain", "parallelism"))
     wanted = _listed(given, {slug: number for slug, number, *_ in rows})
-    slugs = tuple(
+    return tuple(
         slug
         for slug, _, of_level, of_domain, kinds in rows
         if (not level or str(of_level) == level)
@@ -87,7 +97,6 @@ def read(params: QueryDict, *, options: bool = False) -> Subset:
         and (not parallelism or parallelism in kinds)
         and (not given or slug in wanted)
     )
-    return Subset(level, domain, parallelism, given, slugs, levels, domains, parallelisms)
 
 
 def _listed(given: str, numbers: Mapping[str, int]) -> set[str]:

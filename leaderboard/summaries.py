@@ -19,6 +19,7 @@ from django.db.models import Case, Max, Q, QuerySet, When
 from django.utils import timezone
 
 from leaderboard import ranking
+from leaderboard.figure_cells import figure_cells
 from leaderboard.models import RunSummary, Score
 from leaderboard.querysets import RULES
 from portal.submissions.models import ModelRun, Submission
@@ -236,9 +237,8 @@ def _climb(found: Sequence[Entry], slugs: Sequence[str]) -> list[list[float]]:
 
 
 def brief(values: dict[str, Any]) -> dict[str, Any]:
-    """The figures as a row of the board needs them: curves without their thresholds and bands."""
-    curves = {name: {"value": values[name]["value"]} for name in ("fast_p", "roof_u")}
-    return values | curves | {"climb": []}
+    """What the model board shows of the figures: its cells as they stand in the page, by column."""
+    return {"track": values["track"], "cells": figure_cells(values)}
 
 
 def detail(found: Sequence[Entry]) -> dict[str, Any]:

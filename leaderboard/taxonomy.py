@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from leaderboard.model_board import ModelRow
 from leaderboard.model_page import ProblemOutcome, outcomes_of
+from leaderboard.model_rows import ModelRow
 from leaderboard.ranking import Band, wilson
 from problems.models import Problem, Target
 
@@ -64,13 +64,17 @@ DIVISIONS: tuple[tuple[str, Callable[[Problem], list[str]]], ...] = (
 
 
 def taxonomy(
-    *, rows: Sequence[ModelRow], target: Target, size: str, slugs: Sequence[str]
+    *, rows: Sequence[ModelRow], target: Target, size: str, slugs: Sequence[str] | None = None
 ) -> list[TaxonomyTable]:
-    """All divisions of some problems for the given runs; one with several kinds of parallelism counts in each."""
-    problems = list(Problem.objects.active().filter(slug__in=slugs).order_by("number"))
+    """All divisions of the track for the given runs, with ``slugs`` of these problems of it.
+
+    A problem with several kinds of parallelism counts in each.
+    """
+    track = Problem.objects.active().of_track().defer("spec").order_by("number")
+    problems = list(track if slugs is None else track.filter(slug__in=slugs))
     found = [
         {line.problem: line for line in lines}
-        for lines in outcomes_of([row.run_id for row in rows], target=target, size=size, slugs=slugs)
+        for lines in outcomes_of([row.run_id for row in rows], target=target, size=size)
     ]
     return [_table(title, classes_of, problems, rows, found) for title, classes_of in DIVISIONS]
 

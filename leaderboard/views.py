@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from leaderboard import asked, imports, marks, selectors
+from leaderboard import asked, imports, selectors
 from leaderboard.beside import beside
 from leaderboard.tables import csv_text
 
@@ -51,13 +51,12 @@ def target_index(request: HttpRequest, target: str) -> HttpResponse:
 def problem_board(request: HttpRequest, target: str, problem: str) -> HttpResponse:
     """The board of one problem."""
     board = asked.board_of_problem(request.GET, target, problem)
-    history = selectors.record_history(board)
+    history = board.history
     context = {
         "board": board,
         "sizes": selectors.ranked_sizes(board.target),
         "kinds": asked.KINDS.items(),
         "page": board.page,
-        "lines": list(zip(board.rows, marks.interval_marks(board.rows), strict=True)),
         "history": history[::-1],
         "imported": imports.imported_of(board),
         "problem": board.problem,

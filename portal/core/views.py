@@ -19,10 +19,9 @@ class RateLimitHeaders(APIView):
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Any:
         """Put the headers on whatever is answered, errors too."""
         answer = super().finalize_response(request, response, *args, **kwargs)
-        if limit := getattr(getattr(request, "_request", request), "rate_limit", None):
-            scope, quota, window, used, reset = limit
-            answer["RateLimit-Policy"] = f'"{scope}";q={quota};w={int(window)}'
-            answer["RateLimit"] = f'"{scope}";r={max(0, quota - used)};t={reset}'
+        if counted := getattr(getattr(request, "_request", request), "rate_limit", None):
+            for name, value in counted.headers.items():
+                answer[name] = value
         return answer
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leaderboard.axes import log_ticks
+from portal.core.units import duration
 
 LEFT = 14
 RIGHT = 406
@@ -65,20 +66,6 @@ def bars(timing: dict[str, Any], roofline: dict[str, Any] | None) -> list[Bar]:
         Bar(label, round(max(2.0, LONGEST_BAR * ms / longest), 1), 14 + 30 * i, duration(ms / 1e3), own)
         for i, (label, ms, own) in enumerate(known)
     ]
-
-
-def duration(seconds: float) -> str:
-    """Return a time with three significant digits and the unit that suits it."""
-    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
-        if seconds * factor >= 1:
-            return f"{_digits(seconds * factor)} {unit}"
-    return f"{_digits(seconds * 1e9)} ns"
-
-
-def _digits(number: float) -> str:
-    if number >= 100:
-        return f"{number:,.0f}"
-    return f"{number:.1f}" if number >= 10 else f"{number:.2f}"
 
 
 def _number(value: Any) -> float:

@@ -200,6 +200,68 @@ def test_a_community_run_stands_while_it_is_still_running(client: Client) -> Non
     assert client.get("/boards/models.json?target=cpu4").json()["rows"] == []
 
 
+# --- what people wrote -----------------------------------------------------------------------------
+
+HOSTILE = "<script>alert('x')</script>&\"quoted\" \u202e\x1f<img src=x onerror=alert(1)>"
+
+
+@pytest.mark.parametrize("verified", [True, False])
+def test_nothing_that_people_wrote_becomes_markup(client: Client, verified: bool) -> None:
+    """Names, makers, prompts and runs, in every line that is made by formatting and in every chart."""
+    build.problem("a")
+    fields = {"vendor": HOSTILE[:60], "open_weights": True, "reasoning": True}
+    runs = [
+        build.run(
+            build.entrant(f"{number}{HOSTILE}", **fields), verified=verified, date=date(2026, 11, number),
+            name=HOSTILE, prompt_variant=HOSTILE[:40], harness="agentic",
+        )
+        for number in (1, 2)
+    ]  # fmt: skip
+    for number, run in enumerate(runs):
+        row = score(run, "a", speedup=2.0 + number, mechanisms=[HOSTILE], flags=[HOSTILE])
+        score(run, "a", speedup=1.5, sample=1)
+        if number:
+            type(row).objects.filter(pk=row.pk).update(provisional=True)
+        refresh(run)
+    every = "&".join(f"col={column.key}" for column in columns.COLUMNS)
+    kind = "verified" if verified else "community"
+    for run in runs:
+        Entrant.objects.filter(pk=run.entrant_id).update(slug=f"plain-{run.pk}")
+    model = f"plain-{runs[0].pk}"
+    compared = "&".join(f"run={run.pk}" for run in runs)
+    for path in (
+        f"/boards/models/?target=cpu4&runs={kind}&{every}",
+        f"/boards/models/?target=cpu4&runs={kind}&level=1&{every}",
+        f"/boards/models/{model}/?target=cpu4",
+        "/boards/cpu4/a/",
+        "/boards/cpu4/",
+        f"/boards/compare/?target=cpu4&{compared}",
+        "/boards/taxonomy/?target=cpu4",
+        f"/embed/models/?target=cpu4&runs={kind}",
+        f"/embed/models/{model}/fast-p/?target=cpu4",
+        "/embed/cpu4/a/record/",
+    ):
+        text = client.get(path).content.decode()
+        assert "<script>alert" not in text, path
+        assert "<img src=x" not in text, path
+        assert "&amp;lt;script" not in text, f"{path}: escaped twice"
+        if verified or "taxonomy" not in path:
+            assert "&lt;script&gt;alert(&#x27;x&#x27;)" in text, path
+
+
+def test_the_cells_that_are_kept_hold_figures_alone(client: Client) -> None:
+    build.problem("a")
+    run = build.run(build.entrant("Zebra", vendor="Maker"), prompt_variant="prompt", verified=True)
+    score(run, "a", speedup=2.0)
+    brief = refresh(run).brief
+    assert set(brief["cells"]) < {column.key for column in columns.COLUMNS}
+    assert not [word for word in ("Zebra", "Maker", "prompt") if word in str(brief)]
+    type(run.entrant).objects.update(name="Renamed")
+    page = client.get("/boards/models/?target=cpu4").content.decode()
+    assert ">Renamed</a>" in page
+    assert ">Zebra" not in page
+
+
 # --- charts that other sites may frame -------------------------------------------------------------
 
 

@@ -191,8 +191,7 @@ def test_best_per_entrant_with_ties_and_latest() -> None:
 def test_records_are_the_scores_that_rose() -> None:
     for days, speedup in ((5, 1.0), (4, 3.0), (3, 2.0), (2, 3.0), (1, 3.5)):
         record(build.result(speedup=speedup), days_ago=days)
-    history = selectors.record_history(board())
-    assert [r.speedup for r in history] == [1.0, 3.0, 3.5]
+    assert [r.speedup for r in board().history] == [1.0, 3.0, 3.5]
 
 
 def test_kinds_narrow_the_board() -> None:

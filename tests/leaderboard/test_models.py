@@ -20,6 +20,7 @@ from evaluator.models import Attempt, Host
 from leaderboard import bulk, charts, model_board, model_page, review, services, summaries
 from leaderboard.management.commands import seed_board
 from leaderboard.model_board import Filters
+from leaderboard.model_rows import ModelRow
 from leaderboard.models import RunSummary, Score
 from leaderboard.synthetic import Seeder
 from portal.submissions.models import ModelRun, Submission
@@ -59,7 +60,7 @@ def refresh(run: ModelRun) -> RunSummary:
     return summaries.refresh(run=run, target=build.target(), size="tiny")
 
 
-def rows(**filters: Any) -> list[model_board.ModelRow]:
+def rows(**filters: Any) -> list[ModelRow]:
     return model_board.model_board(target=build.target(), size="tiny", filters=Filters(**filters))
 
 
@@ -257,9 +258,7 @@ def test_duels_name_the_winner_and_whether_it_is_clear(four_problems) -> None:
     score(one, "c", speedup=1.2)
     for run in (one, two):
         refresh(run)
-    found = model_page.duels(
-        [model_page.outcomes(run_id=run.pk, target=build.target(), size="tiny") for run in (one, two)]
-    )
+    found = model_page.duels(model_page.outcomes_of([one.pk, two.pk], target=build.target(), size="tiny"))
     assert [(d.problem, d.winner, d.clear) for d in found] == [
         ("a", 0, False),
         ("b", 1, True),

@@ -13,6 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from evaluator.models import Attempt
+from portal.core import units
 from portal.pages import documents, figures, submission_page
 from portal.pages.words import HEADLINES, TONES
 from portal.submissions.models import Submission
@@ -342,7 +343,7 @@ def test_links_inside_our_documents_lead_somewhere(client: Client, db: None) -> 
     [(1.5, "1.50 s"), (0.0123, "12.3 ms"), (4.66e-6, "4.66 µs"), (3e-8, "30.0 ns"), (123.4, "123 s")],
 )
 def test_durations_have_three_digits(seconds: float, text: str) -> None:
-    assert figures.duration(seconds) == text
+    assert units.duration(seconds) == text
 
 
 @pytest.mark.parametrize(

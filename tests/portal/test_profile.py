@@ -10,7 +10,7 @@ from django.test import Client
 from evaluator import selectors, services
 from evaluator.models import Artifact
 from evaluator.runner import run_lease
-from leaderboard.templatetags.board_ui import mechanism_words
+from leaderboard.words import mechanism
 from portal.submissions.models import Submission
 from tests import factories
 from tests.evaluator import build
@@ -161,4 +161,4 @@ def test_a_file_of_a_lost_lease_or_beyond_the_limit_is_not_kept(monkeypatch: pyt
     ],
 )
 def test_a_mechanism_in_words_on_a_board(entry: Any, words: str) -> None:
-    assert mechanism_words(entry) == words
+    assert mechanism(entry) == words

@@ -10,6 +10,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
+from portal.core import throttles
 from portal.submissions.models import Submission
 from portal.submissions.validation import MAX_BYTES
 from tests import factories
@@ -270,14 +271,44 @@ def test_the_quota_is_429_with_retry_after(api: Client, settings: Any) -> None:
 
 
 def test_the_throttle_says_what_is_left(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portal.core.throttles.ScopeThrottle.get_rate", lambda self: "2/min")
-    client = api(factories.UserFactory())
-    left = [client.get("/api/v1/targets/")["RateLimit"].split(";")[1] for _ in range(2)]
-    assert left == ["r=1", "r=0"]
-    response = client.get("/api/v1/targets/")
-    demand_problem(response, 429, "throttled")
-    assert int(response["Retry-After"]) > 0
-    assert response["RateLimit-Policy"] == '"user";q=2;w=60'
+    clock = [999_999_980.0]  # a third of a minute has passed
+    monkeypatch.setattr("portal.core.throttles.now", lambda: clock[0])
+    monkeypatch.setattr("portal.core.throttles.rate_of", lambda scope: "2/min")
+    client, other = api(factories.UserFactory()), api(factories.UserFactory())
+    left = [client.get("/api/v1/targets/")["RateLimit"] for _ in range(2)]
+    assert left == ['"user";r=1;t=40', '"user";r=0;t=40']
+    for _ in range(2):
+        response = client.get("/api/v1/targets/")
+        demand_problem(response, 429, "throttled")
+        assert 40 <= int(response["Retry-After"]) <= 41
+        assert response["RateLimit-Policy"] == '"user";q=2;w=60'
+    assert other.get("/api/v1/targets/").status_code == 200
+    clock[0] += 40
+    assert client.get("/api/v1/targets/").status_code == 200
+
+
+def test_a_counted_request_costs_one_operation_of_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[str] = []
+    store = throttles.cache
+
+    class Watched:
+        def __getattr__(self, name: str) -> Any:
+            used.append(name)
+            return getattr(store, name)
+
+    throttles.count("anon", "a")
+    monkeypatch.setattr(throttles, "cache", Watched())
+    assert throttles.count("anon", "a").used == 2
+    assert used == ["incr"]
+
+
+@pytest.mark.parametrize(
+    ("rate", "parsed"), [("120/min", (120, 60)), ("1/s", (1, 1)), ("5/hour", (5, 3600)), ("9/d", (9, 86400))]
+)
+def test_rates(rate: str, parsed: tuple[int, int]) -> None:
+    assert throttles.parsed(rate) == parsed
+    with pytest.raises(ValueError, match="rate"):
+        throttles.parsed(rate.replace("/", "/x"))
 
 
 def test_state_has_an_etag_and_the_result_once_done(api: Client) -> None:

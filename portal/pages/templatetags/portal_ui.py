@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from django import template
 from django.http import HttpRequest
 
-from portal.pages import figures
+from portal.core import units
 from portal.pages.words import TONES
 
 register = template.Library()
@@ -35,7 +35,7 @@ def query(context: dict[str, Any], **changes: Any) -> str:
 @register.filter
 def duration(seconds: Any) -> str:
     """Show seconds with a fitting unit."""
-    return figures.duration(float(seconds)) if isinstance(seconds, int | float) and seconds > 0 else "–"
+    return units.duration(float(seconds)) if isinstance(seconds, int | float) and seconds > 0 else "–"
 
 
 @register.filter
