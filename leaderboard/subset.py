@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from leaderboard import ranking, summaries
+from leaderboard import metrics, summaries
 from portal.core import query
 from problems.models import Problem
 
@@ -124,10 +124,10 @@ def _listed(given: str, numbers: Mapping[str, int]) -> set[str]:
 # --- figures of a run over a subset ----------------------------------------------------------------
 
 
-def samples_of(detail: Mapping[str, Any], slugs: frozenset[str]) -> list[ranking.Sample]:
+def samples_of(detail: Mapping[str, Any], slugs: frozenset[str]) -> list[metrics.Sample]:
     """The samples that a run's stored detail holds, of some problems."""
     return [
-        ranking.Sample(slug, sample, counts, speedup, utilisation, resolved)
+        metrics.Sample(slug, sample, counts, speedup, utilisation, resolved)
         for slug, sample, _, speedup, counts, utilisation, resolved, _ in detail["samples"]
         if slug in slugs
     ]
@@ -137,14 +137,14 @@ def sort_values(detail: Mapping[str, Any], slugs: Sequence[str], n: int) -> dict
     """What the model board sorts by, over a subset."""
     samples = samples_of(detail, frozenset(slugs))
     n = max(n, 1 + max((sample.sample for sample in samples), default=0))
-    solved = ranking.good_counts(samples, slugs, n, ranking.is_correct)
-    fast = ranking.good_counts(samples, slugs, n, ranking.faster_than(1.0))
+    solved = metrics.good_counts(samples, slugs, n, metrics.is_correct)
+    fast = metrics.good_counts(samples, slugs, n, metrics.faster_than(1.0))
     size = max(len(slugs), 1)
     return {
         "pass_1": round(sum(solved.values()) / n / size, summaries.DIGITS),
         "fast_1": round(sum(fast.values()) / n / size, summaries.DIGITS),
         "solved": sum(1 for count in solved.values() if count),
-        "geometric_mean": ranking.geometric_mean_speedup(samples, slugs).whole or 0.0,
+        "geometric_mean": metrics.geometric_mean_speedup(samples, slugs).whole or 0.0,
     }
 
 

@@ -18,7 +18,8 @@ from django.db import transaction
 from django.db.models import Case, Max, Q, QuerySet, When
 from django.utils import timezone
 
-from leaderboard import ranking
+from leaderboard import metrics, ranking
+from leaderboard.bands import Band, bootstrap
 from leaderboard.figure_cells import figure_cells
 from leaderboard.models import RunSummary, Score
 from leaderboard.querysets import RULES
@@ -121,9 +122,9 @@ def samples_of(*, run_id: int, target: Target) -> int:
     return 1 + (highest or 0)
 
 
-def to_sample(entry: Entry) -> ranking.Sample:
+def to_sample(entry: Entry) -> metrics.Sample:
     """An entry as the metrics take it; a correct one that may not rank counts as not good."""
-    return ranking.Sample(
+    return metrics.Sample(
         entry.problem,
         entry.sample,
         entry.counts,
@@ -138,7 +139,7 @@ def figures(found: Sequence[Entry], slugs: Sequence[str], n: int) -> dict[str, A
     final = last_steps(found)
     wanted = set(slugs)
     mechanisms = Counter(name for e in final if e.counts for name in e.mechanisms)
-    ended = Counter(ranking.category(e.verdict, e.speedup) for e in final if e.problem in wanted)
+    ended = Counter(metrics.category(e.verdict, e.speedup) for e in final if e.problem in wanted)
     values = figures_of([to_sample(entry) for entry in final], ended, slugs, n)
     return values | {
         "provisional": len({e.problem for e in final if e.provisional and e.problem in wanted}),
@@ -148,7 +149,7 @@ def figures(found: Sequence[Entry], slugs: Sequence[str], n: int) -> dict[str, A
 
 
 def figures_of(
-    samples: Sequence[ranking.Sample],
+    samples: Sequence[metrics.Sample],
     ended: Mapping[str, int],
     slugs: Sequence[str],
     n: int,
@@ -160,10 +161,10 @@ def figures_of(
     ``ended`` counts the samples by category; without ``bands`` the curves have none, which costs most.
     """
     n = max(n, 1 + max((sample.sample for sample in samples), default=0))
-    counts = ranking.good_counts(samples, slugs, n, ranking.is_correct)
-    fast = ranking.good_counts(samples, slugs, n, ranking.faster_than(1.0))
+    counts = metrics.good_counts(samples, slugs, n, metrics.is_correct)
+    fast = metrics.good_counts(samples, slugs, n, metrics.faster_than(1.0))
     ks = [k for k in KS if k <= n]
-    geometric = ranking.geometric_mean_speedup(samples, slugs)
+    geometric = metrics.geometric_mean_speedup(samples, slugs)
     categories = dict(ended)
     categories["missing"] = categories.get("missing", 0) + n * len(slugs) - sum(ended.values())
     return {
@@ -172,18 +173,18 @@ def figures_of(
         "judged": len(samples),
         "solved": sum(1 for count in counts.values() if count),
         "faster": sum(1 for count in fast.values() if count),
-        "pass_at": {str(k): _mean(ranking.metric_values(counts, n, k)) for k in ks},
-        "fast_1_at": {str(k): _mean(ranking.metric_values(fast, n, k)) for k in ks},
-        "pass_1_band": _band(ranking.metric_values(counts, n, 1)),
-        "fast_1_band": _band(ranking.metric_values(fast, n, 1)),
+        "pass_at": {str(k): _mean(metrics.metric_values(counts, n, k)) for k in ks},
+        "fast_1_at": {str(k): _mean(metrics.metric_values(fast, n, k)) for k in ks},
+        "pass_1_band": _band(metrics.metric_values(counts, n, 1)),
+        "fast_1_band": _band(metrics.metric_values(fast, n, 1)),
         "geometric_mean": {
             "solved": geometric.solved,
             "whole": geometric.whole,
             "counted": geometric.counted,
         },
-        "fast_p": _curve(samples, slugs, n, [0.0, *ranking.log_thresholds()], ranking.faster_than, bands),
-        "roof_u": _curve(samples, slugs, n, ranking.unit_thresholds(21), ranking.utilises, bands),
-        "categories": {name: categories.get(name, 0) for name in ranking.CATEGORIES},
+        "fast_p": _curve(samples, slugs, n, [0.0, *metrics.log_thresholds()], metrics.faster_than, bands),
+        "roof_u": _curve(samples, slugs, n, metrics.unit_thresholds(21), metrics.utilises, bands),
+        "categories": {name: categories.get(name, 0) for name in metrics.CATEGORIES},
     }
 
 
@@ -193,12 +194,12 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _band(values: Sequence[float]) -> list[float]:
-    band = ranking.bootstrap(values, resamples=RESAMPLES)
+    band = bootstrap(values, resamples=RESAMPLES)
     return [band.low, band.high]
 
 
 def _curve(
-    samples: Sequence[ranking.Sample],
+    samples: Sequence[metrics.Sample],
     slugs: Sequence[str],
     n: int,
     at: Sequence[float],
@@ -206,17 +207,15 @@ def _curve(
     bands: bool,
 ) -> dict[str, list[float]]:
     """A curve at k = 1, with its bootstrap band at each threshold where that is asked for."""
-    found: list[ranking.Band] = []
-    known: dict[tuple[float, ...], ranking.Band] = {}  # a curve is a staircase: few distinct steps
+    found: list[Band] = []
+    known: dict[tuple[float, ...], Band] = {}  # a curve is a staircase: few distinct steps
     correct = [sample for sample in samples if sample.correct]  # nothing else is good at any threshold
     for threshold in at:
-        counts = ranking.good_counts(correct, slugs, n, good_at(threshold))
-        per_problem = tuple(ranking.metric_values(counts, n, 1))
+        counts = metrics.good_counts(correct, slugs, n, good_at(threshold))
+        per_problem = tuple(metrics.metric_values(counts, n, 1))
         if per_problem not in known:
             mean = _mean(per_problem)
-            known[per_problem] = (
-                ranking.bootstrap(per_problem, resamples=RESAMPLES) if bands else ranking.Band(mean, 0, 1)
-            )
+            known[per_problem] = bootstrap(per_problem, resamples=RESAMPLES) if bands else Band(mean, 0, 1)
         found.append(known[per_problem])
     curve = {"at": list(at), "value": [round(band.value, DIGITS) for band in found]}
     if bands:
@@ -232,8 +231,8 @@ def _climb(found: Sequence[Entry], slugs: Sequence[str]) -> list[list[float]]:
     last = max((entry.step for entry in found), default=0)
     if last == 0:
         return []
-    steps = [ranking.Step(e.problem, e.step, e.counts, e.speedup) for e in found if e.sample == 0]
-    return [[c.step, c.solved, c.fast_1] for c in ranking.climb(steps, slugs, last=last)]
+    steps = [metrics.Step(e.problem, e.step, e.counts, e.speedup) for e in found if e.sample == 0]
+    return [[c.step, c.solved, c.fast_1] for c in metrics.climb(steps, slugs, last=last)]
 
 
 def brief(values: dict[str, Any]) -> dict[str, Any]:
@@ -255,7 +254,7 @@ def detail(found: Sequence[Entry]) -> dict[str, Any]:
     return {
         "outcomes": {
             slug: [
-                ranking.category(e.verdict, e.speedup),
+                metrics.category(e.verdict, e.speedup),
                 *((e.speedup, e.low, e.high, e.utilisation) if e.counts else (None, None, None, None)),
                 e.submission_id,
                 e.provisional,
@@ -266,7 +265,7 @@ def detail(found: Sequence[Entry]) -> dict[str, Any]:
             [
                 e.problem,
                 e.sample,
-                ranking.category(e.verdict, e.speedup),
+                metrics.category(e.verdict, e.speedup),
                 e.speedup if e.counts else None,
                 e.counts,
                 e.utilisation,

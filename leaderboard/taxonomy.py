@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from leaderboard.bands import Band, wilson
 from leaderboard.model_page import ProblemOutcome, outcomes_of
 from leaderboard.model_rows import ModelRow
-from leaderboard.ranking import Band, wilson
 from problems.models import Problem, Target
 
 

@@ -86,29 +86,21 @@ CREATE OR REPLACE FUNCTION pkb_bump() RETURNS void LANGUAGE sql AS $$
     ON CONFLICT (slot) DO UPDATE SET changes = v.changes + 1
 $$"""
 
+# A deleted score makes no cell: its problem or target may be going in the same statement.
 _SCORES = f"""
 CREATE OR REPLACE FUNCTION pkb_scores_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT 1 FROM changed) THEN RETURN NULL; END IF;
-    INSERT INTO {_CELL} ({_CELL_COLUMNS})
-        SELECT target_id, problem_id, size, true, {_CELL_EMPTY}
-        FROM (SELECT DISTINCT target_id, problem_id, size FROM changed ORDER BY 1, 2, 3) places
-        ON CONFLICT (target_id, problem_id, size) DO UPDATE SET due = true;
-    UPDATE leaderboard_runsummary s SET due = true
-        FROM (SELECT DISTINCT run_id, target_id, size FROM changed) c
-        WHERE s.run_id = c.run_id AND s.target_id = c.target_id AND s.size = c.size;
-    PERFORM pkb_bump();
-    RETURN NULL;
-END $$"""
-
-# A deleted score makes no cell: its problem or target may be going in the same statement.
-_SCORES_DELETED = f"""
-CREATE OR REPLACE FUNCTION pkb_scores_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF NOT EXISTS (SELECT 1 FROM changed) THEN RETURN NULL; END IF;
-    UPDATE {_CELL} cell SET due = true
-        FROM (SELECT DISTINCT target_id, problem_id, size FROM changed) c
-        WHERE cell.target_id = c.target_id AND cell.problem_id = c.problem_id AND cell.size = c.size;
+    IF TG_OP = 'DELETE' THEN
+        UPDATE {_CELL} cell SET due = true
+            FROM (SELECT DISTINCT target_id, problem_id, size FROM changed) c
+            WHERE cell.target_id = c.target_id AND cell.problem_id = c.problem_id AND cell.size = c.size;
+    ELSE
+        INSERT INTO {_CELL} ({_CELL_COLUMNS})
+            SELECT target_id, problem_id, size, true, {_CELL_EMPTY}
+            FROM (SELECT DISTINCT target_id, problem_id, size FROM changed ORDER BY 1, 2, 3) places
+            ON CONFLICT (target_id, problem_id, size) DO UPDATE SET due = true;
+    END IF;
     UPDATE leaderboard_runsummary s SET due = true
         FROM (SELECT DISTINCT run_id, target_id, size FROM changed) c
         WHERE s.run_id = c.run_id AND s.target_id = c.target_id AND s.size = c.size;
@@ -220,12 +212,11 @@ def _on(table: str, event: str, function: str, name: str = "") -> list[str]:
 
 def _postgres() -> list[str]:
     made = [
-        _BUMP, _SCORES, _SCORES_DELETED, _SUBMISSIONS, _SUBMISSIONS_UPDATED, _PROBLEMS_UPDATED, _ENTRANTS_UPDATED,
+        _BUMP, _SCORES, _SUBMISSIONS, _SUBMISSIONS_UPDATED, _PROBLEMS_UPDATED, _ENTRANTS_UPDATED,
         _TOUCHED, _TOUCHED_UPDATE, _TRACK_CHANGED,
     ]  # fmt: skip
-    made += _on("leaderboard_score", "insert", "pkb_scores_changed")
-    made += _on("leaderboard_score", "update", "pkb_scores_changed")
-    made += _on("leaderboard_score", "delete", "pkb_scores_deleted")
+    for event in ("insert", "update", "delete"):
+        made += _on("leaderboard_score", event, "pkb_scores_changed")
     made += _on("submissions_submission", "insert", "pkb_submissions_changed")
     made += _on("submissions_submission", "update", "pkb_submissions_updated")
     made += _on("submissions_submission", "delete", "pkb_submissions_changed")

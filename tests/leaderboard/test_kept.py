@@ -13,7 +13,8 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from leaderboard import cells, page_cache, ranking, review, selectors, summaries, triggers
+from evaluator.models import Attempt
+from leaderboard import cells, model_board, page_cache, ranking, review, selectors, summaries, triggers
 from leaderboard.models import BoardCell, RunSummary, Score
 from portal.submissions.models import Entrant, ModelRun, Submission
 from problems.models import Problem, Target
@@ -157,6 +158,36 @@ def test_another_protocol_version_makes_everything_due(zebra: Score, monkeypatch
         monkeypatch.setattr(f"leaderboard.{module}.RULES", "next")
     assert BoardCell.objects.filter(cells.due()).count() == BoardCell.objects.count()
     assert RunSummary.objects.filter(summaries.due()).count() == 3
+
+
+@pytest.mark.parametrize("how", ["the ORM", "SQL"])
+def test_a_problem_goes_with_its_scores(zebra: Score, how: str) -> None:
+    """Its cell goes in the statement in which its scores do, so no trigger may make one for it."""
+    gone = zebra.problem_id
+    before = page_cache.board_version()
+    if how == "the ORM":
+        for row in Score.objects.filter(problem=gone):
+            Submission.objects.filter(pk=row.submission_id).delete()
+        Problem.objects.filter(pk=gone).delete()
+    else:
+        with connection.cursor() as cursor:
+            for statement in (
+                "DELETE FROM leaderboard_boardcell WHERE problem_id = %s",
+                "DELETE FROM leaderboard_score WHERE problem_id = %s",
+            ):
+                cursor.execute(statement, [gone])
+            sent = Submission.objects.filter(problem=gone)
+            Attempt.objects.filter(submission__in=sent).delete()
+            sent.delete()
+            cursor.execute("DELETE FROM problems_problem WHERE id = %s", [gone])
+    connection.check_constraints()
+    assert not BoardCell.objects.filter(problem=gone).exists()
+    assert page_cache.board_version() > before
+    assert RunSummary.objects.filter(run=zebra.run_id, due=True).exists()
+    shown = {row.run_id: row for row in model_board.model_board(
+        target=build.target(), size="tiny", filters=model_board.Filters()
+    )}  # fmt: skip
+    assert shown[zebra.run_id].figures["track"] == 1
 
 
 def test_triggers_are_made_again_by_migrate_and_survive_being_made_twice(zebra: Score) -> None:
@@ -383,7 +414,6 @@ def test_a_framed_chart_is_kept_until_the_board_changes(
 
 def test_the_date_filter_compares_days_of_runs_without_one(zebra: Score) -> None:
     ModelRun.objects.filter(pk=zebra.run_id).update(date=None)
-    from leaderboard import model_board
 
     def shown(day: date) -> set[str]:
         filters = model_board.Filters(as_of=day)

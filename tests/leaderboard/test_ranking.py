@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard import ranking
-from leaderboard.ranking import Sample
+from leaderboard import bands, metrics, ranking
+from leaderboard.metrics import Sample
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class Row:
     ],
 )
 def test_pass_at_k_by_hand(n: int, c: int, k: int, expected: float) -> None:
-    assert ranking.pass_at_k(n, c, k) == pytest.approx(expected, abs=1e-12)
+    assert metrics.pass_at_k(n, c, k) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(("n", "c", "k"), [(3, 4, 1), (3, -1, 1), (3, 1, 0), (3, 1, 4), (0, 0, 1)])
 def test_pass_at_k_refuses_nonsense(n: int, c: int, k: int) -> None:
     with pytest.raises(ValueError, match="must be between"):
-        ranking.pass_at_k(n, c, k)
+        metrics.pass_at_k(n, c, k)
 
 
 TRACK = ("a", "b", "c", "d")
@@ -63,30 +63,30 @@ TABLE = (
 @pytest.mark.parametrize(
     ("k", "good", "expected"),
     [
-        (1, ranking.is_correct, (1 + 0.5 + 0 + 0) / 4),
-        (2, ranking.is_correct, (1 + 1 + 0 + 0) / 4),
-        (1, ranking.faster_than(0), 0.375),
-        (1, ranking.faster_than(1), 0.5 / 4),  # b ties at exactly 1.0: not faster
-        (2, ranking.faster_than(1), 0.25),
-        (1, ranking.faster_than(0.4), 0.375),
-        (1, ranking.utilises(0.3), (0.5 + 0.5) / 4),  # at least u: b's 0.3 counts
-        (2, ranking.utilises(0.31), 0.25),
+        (1, metrics.is_correct, (1 + 0.5 + 0 + 0) / 4),
+        (2, metrics.is_correct, (1 + 1 + 0 + 0) / 4),
+        (1, metrics.faster_than(0), 0.375),
+        (1, metrics.faster_than(1), 0.5 / 4),  # b ties at exactly 1.0: not faster
+        (2, metrics.faster_than(1), 0.25),
+        (1, metrics.faster_than(0.4), 0.375),
+        (1, metrics.utilises(0.3), (0.5 + 0.5) / 4),  # at least u: b's 0.3 counts
+        (2, metrics.utilises(0.31), 0.25),
     ],
 )
 def test_metrics_of_a_small_table(k, good, expected) -> None:
-    assert ranking.metric_at_k(TABLE, TRACK, n=2, k=k, good=good) == pytest.approx(expected)
+    assert metrics.metric_at_k(TABLE, TRACK, n=2, k=k, good=good) == pytest.approx(expected)
 
 
 def test_published_pass_at_1_is_reproduced() -> None:
     track = [f"p{i}" for i in range(87)]
     samples = [Sample(f"p{i}", 0, i < 28, 1.5 if i < 22 else 0.9) for i in range(60)]
-    assert round(ranking.metric_at_k(samples, track, n=1, k=1), 3) == 0.322  # 28/87
-    fast = ranking.metric_at_k(samples, track, n=1, k=1, good=ranking.faster_than(1))
+    assert round(metrics.metric_at_k(samples, track, n=1, k=1), 3) == 0.322  # 28/87
+    fast = metrics.metric_at_k(samples, track, n=1, k=1, good=metrics.faster_than(1))
     assert round(fast, 3) == 0.253  # 22/87
 
 
 def test_geometric_mean_counts_slow_ones_and_names_its_base() -> None:
-    result = ranking.geometric_mean_speedup(
+    result = metrics.geometric_mean_speedup(
         [
             Sample("a", 0, True, 4.0),
             Sample("a", 1, True, 2.0),
@@ -99,30 +99,30 @@ def test_geometric_mean_counts_slow_ones_and_names_its_base() -> None:
     assert (result.counted, result.track) == (2, 4)
     assert result.solved == pytest.approx(1.0)  # sqrt(4 * 1/4)
     assert result.whole == pytest.approx(1.0)
-    only_a = ranking.geometric_mean_speedup([Sample("a", 0, True, 16.0)], TRACK)
+    only_a = metrics.geometric_mean_speedup([Sample("a", 0, True, 16.0)], TRACK)
     assert only_a.solved == pytest.approx(16.0)
     assert only_a.whole == pytest.approx(2.0)  # 16 ** (1/4)
 
 
 def test_geometric_mean_of_nothing_is_nothing() -> None:
-    result = ranking.geometric_mean_speedup([Sample("a", 0, True, None)], TRACK)
+    result = metrics.geometric_mean_speedup([Sample("a", 0, True, None)], TRACK)
     assert (result.solved, result.counted) == (None, 0)
 
 
 def test_wilson_by_hand() -> None:
-    band = ranking.wilson(8, 10)
+    band = bands.wilson(8, 10)
     assert (band.value, round(band.low, 4), round(band.high, 4)) == (0.8, 0.4902, 0.9433)
-    zero = ranking.wilson(0, 87)
+    zero = bands.wilson(0, 87)
     assert zero.low == 0.0
     assert round(zero.high, 4) == 0.0423
-    assert ranking.wilson(0, 0) == ranking.Band(0.0, 0.0, 1.0)
+    assert bands.wilson(0, 0) == bands.Band(0.0, 0.0, 1.0)
 
 
 def test_duplicate_or_surplus_samples_are_refused() -> None:
     with pytest.raises(ValueError, match="twice"):
-        ranking.metric_at_k([Sample("a", 0, True), Sample("a", 0, True)], TRACK, n=2, k=1)
+        metrics.metric_at_k([Sample("a", 0, True), Sample("a", 0, True)], TRACK, n=2, k=1)
     with pytest.raises(ValueError, match="more than"):
-        ranking.metric_at_k([Sample("a", i, True) for i in range(3)], TRACK, n=2, k=1)
+        metrics.metric_at_k([Sample("a", i, True) for i in range(3)], TRACK, n=2, k=1)
 
 
 def test_ties_are_held_against_the_first_of_the_group() -> None:
@@ -164,25 +164,25 @@ def test_best_and_latest_policies_differ() -> None:
     ],
 )
 def test_categories(verdict: str, speedup: float | None, expected: str) -> None:
-    assert ranking.category(verdict, speedup) == expected
-    assert expected in ranking.CATEGORIES
+    assert metrics.category(verdict, speedup) == expected
+    assert expected in metrics.CATEGORIES
 
 
 def test_climb_is_best_so_far() -> None:
     steps = [
-        ranking.Step("a", 0, False),
-        ranking.Step("a", 2, True, 0.5),
-        ranking.Step("a", 3, True, 2.0),
-        ranking.Step("a", 4, False),
-        ranking.Step("b", 1, True, 1.5),
+        metrics.Step("a", 0, False),
+        metrics.Step("a", 2, True, 0.5),
+        metrics.Step("a", 3, True, 2.0),
+        metrics.Step("a", 4, False),
+        metrics.Step("b", 1, True, 1.5),
     ]
-    got = ranking.climb(steps, ("a", "b", "c", "d"), last=4)
+    got = metrics.climb(steps, ("a", "b", "c", "d"), last=4)
     assert [c.solved for c in got] == [0, 0.25, 0.5, 0.5, 0.5]
     assert [c.fast_1 for c in got] == [0, 0.25, 0.25, 0.5, 0.5]
 
 
 def test_log_thresholds_hold_both_ends_and_one() -> None:
-    axis = ranking.log_thresholds()
+    axis = metrics.log_thresholds()
     assert (axis[0], axis[-1]) == (0.1, 10.0)
     assert 1.0 in axis
     assert axis == sorted(axis)
@@ -196,7 +196,7 @@ def test_pass_at_k_is_the_share_of_drawn_subsets(n: int, data: st.DataObject) ->
     c = data.draw(st.integers(0, n))
     k = data.draw(st.integers(1, n))
     draws = list(itertools.combinations([True] * c + [False] * (n - c), k))
-    assert ranking.pass_at_k(n, c, k) == pytest.approx(sum(map(any, draws)) / len(draws))
+    assert metrics.pass_at_k(n, c, k) == pytest.approx(sum(map(any, draws)) / len(draws))
 
 
 speedups = st.floats(0.01, 100, allow_nan=False)
@@ -226,30 +226,30 @@ def test_fast_p_by_brute_force(table, p, k, shuffler) -> None:
         total += sum(map(any, draws)) / len(draws)
     shuffled = list(table)
     shuffler.shuffle(shuffled)
-    got = ranking.metric_at_k(shuffled, TRACK, n=4, k=k, good=ranking.faster_than(p))
+    got = metrics.metric_at_k(shuffled, TRACK, n=4, k=k, good=metrics.faster_than(p))
     assert got == pytest.approx(total / len(TRACK))
 
 
 @given(tables(), st.integers(1, 4))
 def test_curves_never_rise_and_start_at_pass(table, k) -> None:
-    axis = [0.0, *ranking.log_thresholds(steps=9)]
-    fast = ranking.curve(table, TRACK, axis, n=4, k=k, good_at=ranking.faster_than)
-    roof = ranking.curve(table, TRACK, ranking.unit_thresholds(9), n=4, k=k, good_at=ranking.utilises)
-    assert fast[0] == roof[0] == ranking.metric_at_k(table, TRACK, n=4, k=k)
+    axis = [0.0, *metrics.log_thresholds(steps=9)]
+    fast = metrics.curve(table, TRACK, axis, n=4, k=k, good_at=metrics.faster_than)
+    roof = metrics.curve(table, TRACK, metrics.unit_thresholds(9), n=4, k=k, good_at=metrics.utilises)
+    assert fast[0] == roof[0] == metrics.metric_at_k(table, TRACK, n=4, k=k)
     assert all(a >= b for a, b in itertools.pairwise(fast))
     assert all(a >= b for a, b in itertools.pairwise(roof))
 
 
 @given(st.integers(1, 300), st.data())
 def test_wilson_holds_its_point_and_stays_in_range(n: int, data: st.DataObject) -> None:
-    band = ranking.wilson(data.draw(st.integers(0, n)), n)
+    band = bands.wilson(data.draw(st.integers(0, n)), n)
     assert 0 <= band.low <= band.value <= band.high <= 1
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_bootstrap_is_repeatable_and_holds_the_mean(values: list[float]) -> None:
-    band = ranking.bootstrap(values, resamples=50)
-    assert band == ranking.bootstrap(values, resamples=50)
+    band = bands.bootstrap(values, resamples=50)
+    assert band == bands.bootstrap(values, resamples=50)
     assert min(values) - 1e-9 <= band.low <= band.value <= band.high <= max(values) + 1e-9
 
 
@@ -260,7 +260,7 @@ def test_bootstrap_covers_about_as_often_as_it_claims() -> None:
     hits = 0
     for trial in range(200):
         values = [float(source.random() < 0.3) for _ in range(87)]
-        band = ranking.bootstrap(values, resamples=200, seed=trial)
+        band = bands.bootstrap(values, resamples=200, seed=trial)
         hits += band.low <= 0.3 <= band.high
     assert 180 <= hits <= 199
 
@@ -304,7 +304,7 @@ def test_geometric_mean_by_brute_force(table) -> None:
     for s in table:
         if s.correct and s.speedup is not None:
             best[s.problem] = max(best.get(s.problem, 0), s.speedup)
-    result = ranking.geometric_mean_speedup(table, TRACK)
+    result = metrics.geometric_mean_speedup(table, TRACK)
     assert result.counted == len(best)
     if best:
         assert result.solved == pytest.approx(math.prod(best.values()) ** (1 / len(best)))
@@ -321,8 +321,8 @@ def test_what_was_not_resolved_is_never_faster(speedup: float, raised: list[str]
     counted = ranking.counted_speedup(speedup, raised)
     if {"below_resolution", "noisy"} & set(raised):
         assert counted == min(speedup, 1.0)
-        assert not ranking.faster_than(1.0)(Sample("a", 0, True, counted))
-        assert ranking.category("correct", counted) == "slower"
+        assert not metrics.faster_than(1.0)(Sample("a", 0, True, counted))
+        assert metrics.category("correct", counted) == "slower"
     else:
         assert counted == speedup
 
