@@ -39,6 +39,7 @@ STACKS_S = 1.0
 STACK_BYTES = 64 * 1024
 MAX_SEEN = 4 << 20
 PART_S = 5.0
+DRIVER_CORES = 2
 
 
 @dataclass
@@ -176,7 +177,7 @@ class Job:
             "world_size": self.world_size,
             "backend": self.target.backend,
             "threads": self.target.threads_per_rank,
-            "cores": shares(sorted(os.sched_getaffinity(0)), self.world_size),
+            "cores": self._cores(),
             "device": self.target.cards,
             "groups": [list(ranks) for ranks in self.problem.groups(self.world_size)],
             "factories": factories,
@@ -189,6 +190,13 @@ class Job:
             "outputs_bytes": self.outputs[0].nbytes,
             "env": env,
         }
+
+    def _cores(self) -> list[list[int]]:
+        """Where each rank is held; on cards no more than its threads and the driver's need, the same for both jobs."""
+        held = shares(sorted(os.sched_getaffinity(0)), self.world_size)
+        if self.target.device == "cpu":
+            return held
+        return [cores[: self.target.threads_per_rank + DRIVER_CORES] for cores in held]
 
     def start(self, limit_s: float, should_stop: Callable[[], bool] | None = None) -> None:
         """Wait until every rank has imported the file; then freeze. JobFailed when one can't."""

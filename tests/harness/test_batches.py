@@ -219,3 +219,16 @@ def test_the_returned_tensors_are_not_kept_by_the_batch(
     card.rank.solution = solution
     card.run(card.place(calls(2)))
     assert [entry for entry in card.log if type(entry) is int] == [0, 0]
+
+
+def test_an_empty_tensor_does_not_take_the_place_of_the_one_that_begins_there(
+    shim: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = Card(shim, monkeypatch, 1, [])
+    card.rank.solution = lambda none, tensor: (none.float() * 2, tensor * 2)
+    empty = torch.zeros(0, 3, dtype=torch.int64)
+    card.run(card.place([[empty, torch.ones(2)]]))
+    assert card.rank.control.sent[-1]["claims"] == [
+        {"l": [{"t": ["float32", [0, 3]]}, {"t": ["float32", [2]]}]}
+    ]
+    assert card.lanes[0].outputs[:8].view(torch.float32).tolist() == [2.0, 2.0]

@@ -88,7 +88,7 @@ def test_figures_are_shown_per_side_in_milliseconds() -> None:
     assert shown["reference_events_ms"] is None
     assert shown["solution_events_ms"] == pytest.approx(0.05)
     assert shown["gated"] == GATED
-    assert card.calls == 16 + GATED
+    assert card.calls == 32 + GATED
 
 
 @pytest.mark.parametrize("target", ["h100x4", "h200x4", "b200x4", "h200x2", "h200x1"])

@@ -21,7 +21,7 @@ class Lane:
         self.outputs = outputs
         self.views: dict[Any, torch.Tensor] = {}
         """Places of the outputs as tensors, kept by whoever writes them."""
-        self._made: dict[int, torch.Tensor] = {}
+        self._made: dict[tuple[Any, ...], torch.Tensor] = {}
 
     def _make(self, dtype: str, shape: list[int], strides: list[int] | None, offset: int) -> torch.Tensor:
         flat = self._inputs.bytes(self._offset + offset, span_bytes(dtype, shape, strides))
@@ -29,12 +29,17 @@ class Lane:
 
     def prepare(self, recipe: list[dict[str, Any]]) -> None:
         """Make the tensors of a recipe ahead; their values may still be put in place."""
-        self._made = {leaf[3]: self._make(*leaf) for node in recipe for leaf in leaves(node)}
+        self._made = {_key(*leaf): self._make(*leaf) for node in recipe for leaf in leaves(node)}
 
     def at(self, dtype: str, shape: list[int], strides: list[int] | None, offset: int) -> torch.Tensor:
         """The tensor at a place of the lane: the one made ahead at the first asking."""
-        made = self._made.pop(offset, None)
+        made = self._made.pop(_key(dtype, shape, strides, offset), None)
         return self._make(dtype, shape, strides, offset) if made is None else made
+
+
+def _key(dtype: str, shape: list[int], strides: list[int] | None, offset: int) -> tuple[Any, ...]:
+    """An empty tensor begins where the next one does: the place alone is no key."""
+    return (offset, dtype, tuple(shape), None if strides is None else tuple(strides))
 
 
 class Lanes:
