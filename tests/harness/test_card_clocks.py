@@ -103,6 +103,15 @@ def test_a_card_that_is_there_is_not_missed() -> None:
         demand_cards([7, 3])
 
 
+def test_the_speedup_on_the_card_leaves_launches_out() -> None:
+    card = timing([(203, 203)] * 6, [(340, 320)] * 6)
+    found = card.on_the_card()
+    assert found is not None
+    assert found.value == pytest.approx(2.0)
+    assert card.shown()["on_the_card"]["value"] == pytest.approx(2.0)
+    assert timing([(5, 5)], [(299, 320)]).on_the_card() is None
+
+
 class Session(CardSession):
     """A session whose empty turns take what a test says."""
 

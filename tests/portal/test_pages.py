@@ -107,6 +107,7 @@ def test_a_time_on_cards_is_shown_by_every_clock_it_comes_from(client: Client) -
         "solution_ms": 0.05,
         "reference_ms": 0.075,
         "card": {
+            "on_the_card": {"value": 1.49, "low": 1.4, "high": 1.6},
             "stream_cost_ms": 0.003, "gate_cost_ms": 0.3, "solution_stream_ms": 0.052, "reference_stream_ms": 0.077,
             "solution_gate_ms": 0.351, "reference_gate_ms": 0.376, "solution_events_ms": None,
         },
@@ -114,7 +115,7 @@ def test_a_time_on_cards_is_shown_by_every_clock_it_comes_from(client: Client) -
     text = page_of(client, factories.judged(result={"timing": timing}))
     section = text[text.index("By which clock") :]
     section = section[: section.index("</section>")]
-    for shown in ("50.0 µs", "75.0 µs", "52.0 µs", "351 µs", "3.00 µs", "300 µs"):
+    for shown in ("50.0 µs", "75.0 µs", "52.0 µs", "351 µs", "3.00 µs", "300 µs", "1.49×"):
         assert shown in section
     assert "By which clock" not in page_of(client, factories.judged())
 
