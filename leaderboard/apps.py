@@ -29,4 +29,4 @@ def _on_attempt_scored(attempt: Any, **_: object) -> None:
 
     for score in review.receive(attempt=attempt):
         summaries.refresh(run=score.run, target=score.target, size=score.size)
-        cells.fresh(problem=score.problem, target=score.target, size=score.size)
+        cells.fresh(problem=score.problem, target=score.target, size=score.size, policy="best")

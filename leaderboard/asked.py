@@ -17,7 +17,7 @@ from leaderboard import columns, model_board, selectors, subset
 from leaderboard.columns import Column
 from leaderboard.model_board import Filters
 from leaderboard.model_page import MAX_COMPARED
-from leaderboard.model_rows import ModelRow
+from leaderboard.model_rows import Contender, ModelRow
 from leaderboard.models import RunSummary
 from leaderboard.ranking import Policy
 from leaderboard.selectors import Kind
@@ -132,8 +132,8 @@ class ModelBoard:
     columns_asked: bool
     targets: list[Target]
 
-    def load(self) -> Page[ModelRow]:
-        """The page of the board, without figures."""
+    def load(self) -> Page[Contender]:
+        """The page of the board, its rows yet to be read."""
         return model_board.board_page(
             target=self.target, size=self.size, filters=self.filters, page=self.page, slugs=self.part.chosen
         )

@@ -67,10 +67,13 @@ def due() -> Q:
     return Q(due=True) | ~Q(rules=RULES)
 
 
-def fresh(*, problem: Problem, target: Target, size: str) -> BoardCell:
-    """The cell of one board, current; an empty one where nothing was ever scored."""
+def fresh(*, problem: Problem, target: Target, size: str, policy: ranking.Policy) -> BoardCell:
+    """The cell of one board, current; an empty one where nothing was ever scored.
+
+    Of its two long orders only that of the ``policy`` is read.
+    """
     place = {"problem": problem, "target": target, "size": size}
-    cell = BoardCell.objects.filter(**place).first()
+    cell = BoardCell.objects.filter(**place).defer("latest" if policy == "best" else "best").first()
     if cell is None:
         return BoardCell(**place, due=False, rules=RULES)
     return refresh(cell.pk) if cell.due or cell.rules != RULES else cell

@@ -8,7 +8,16 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from leaderboard import asked, charts, model_board, model_page, selectors, subset, summaries
+from leaderboard import (
+    asked,
+    charts,
+    model_board,
+    model_page,
+    model_rows,
+    selectors,
+    subset,
+    summaries,
+)
 from leaderboard.model_board import Filters
 from leaderboard.taxonomy import taxonomy as divide
 from portal.submissions.models import ModelRun
@@ -61,7 +70,7 @@ def taxonomy(request: HttpRequest) -> HttpResponse:
     target, size, targets = asked.place(request.GET)
     part = subset.read(request.GET, options=True)
     found = model_board.ordered(target=target, size=size, filters=Filters(), slugs=part.chosen)
-    rows = [] if part.chosen == () else found[:IN_TAXONOMY]
+    rows = [] if part.chosen == () else model_rows.in_brief(found[:IN_TAXONOMY])
     context = {
         "target": target,
         "targets": targets,

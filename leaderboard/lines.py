@@ -14,11 +14,12 @@ from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
 from leaderboard import marks
-from leaderboard.charts import PALETTE_SIZE
+from leaderboard.charts import CATEGORY_WORDS, PALETTE_SIZE
 from leaderboard.columns import Column
 from leaderboard.marks import Mark
+from leaderboard.model_page import ProblemOutcome
 from leaderboard.model_rows import ModelRow
-from leaderboard.selectors import BoardRow
+from leaderboard.selectors import BoardRow, ProblemSummary
 from leaderboard.words import UNKNOWN, day, mechanism, milliseconds, share, size_of, speed
 
 _NOTHING = f'<span class="muted">{UNKNOWN}</span>'
@@ -28,10 +29,8 @@ _GRADES = {
     "partial": ("warn", "Sandboxed, but without the freezer or the resource limits."),
     "none": ("bad", "Not isolated: only samples that ship with the portal may run so."),
 }
-_TIE = (
-    '<br /><span class="tag" title="Within the noise floor of the reference, or not to be told apart from it">'
-    "tie</span>"
-)
+_NOBODY = f'<td class="num muted">{UNKNOWN}</td><td class="muted">nobody yet</td><td></td>'
+_TIE = '<span class="tag" title="Within the noise floor of the reference, or not to be told apart from it">tie</span>'
 
 
 @lru_cache
@@ -109,7 +108,7 @@ def _problem_line(row: BoardRow, mark: Mark | None, backend: str) -> str:
         f'<tr>{_place(row, mark)}<th scope="row" class="entrant held">'
         f'<span class="entrant__name">{escape(row.entrant)}</span> <span class="muted small">{who}</span></th>'
         f'<td class="num"><a href="{before}{row.submission_id}{after}">{fast}</a>'
-        f"{_TIE if mark is not None and row.tied else ''}</td>{_interval(row, mark)}"
+        f"{f'<br />{_TIE}' if mark is not None and row.tied else ''}</td>{_interval(row, mark)}"
         f'<td class="num nowrap">{milliseconds(row.solution_ms)}</td>'
         f'<td class="num nowrap">{share(row.utilisation)}</td>'
         f'<td class="num nowrap">{size_of(row.peak_bytes)}{leaner}</td>'
@@ -144,7 +143,9 @@ def _no_mechanism(backend: str) -> str:
 def _moment(at: datetime) -> str:
     """A moment as its day, with the minute in the title."""
     short = day(at)
-    return f'<time datetime="{at.isoformat()}" title="{short}, {at:%H:%M} UTC">{short}</time>'
+    return (
+        f'<time datetime="{at.isoformat()}" title="{short}, {at.hour:02}:{at.minute:02} UTC">{short}</time>'
+    )
 
 
 def tag(text: str) -> str:
@@ -156,3 +157,50 @@ def grade(value: str) -> str:
     """An isolation grade as a word, with its meaning."""
     tone, title = _GRADES.get(value, ("info", ""))
     return f'<span class="badge badge--{tone}" title="{title}">{escape(value)}</span>'
+
+
+# --- problems: the index of boards, and a run problem by problem -----------------------------------
+
+
+def index_lines(found: Sequence[ProblemSummary], target: str, query: str) -> SafeString:
+    """The boards of a target with their leaders; ``query`` is what the link to a board asks for."""
+    boards = escape(reverse("leaderboard:target", args=[target]))
+    return mark_safe("\n".join(_index_line(one, boards, escape(query)) for one in found))  # noqa: S308
+
+
+def _index_line(line: ProblemSummary, boards: str, query: str) -> str:
+    best = _NOBODY
+    if line.best:
+        before, after = submission_path()
+        tie = f" {_TIE}" if line.best.tied else ""
+        best = (
+            f'<td class="num"><a href="{before}{line.best.submission_id}{after}">'
+            f"<strong>{speed(line.best.speedup)}</strong></a>{tie}</td>"
+            f"<td>{escape(line.best.entrant)}</td><td>{grade(line.best.isolation_grade)}</td>"
+        )
+    return (
+        f'<tr><td class="num muted">{line.number}</td>'
+        f'<th scope="row"><a href="{boards}{line.slug}/{query}">{escape(line.title)}</a></th>'
+        f'<td class="num">{line.level}</td><td class="num">{line.entrants or UNKNOWN}</td>{best}</tr>'
+    )
+
+
+def outcome_lines(found: Sequence[ProblemOutcome], target: str, size: str) -> SafeString:
+    """A run problem by problem: how it ended, with a link to the submission that speaks for it."""
+    boards = escape(reverse("leaderboard:target", args=[target]))
+    return mark_safe("\n".join(_outcome_line(one, boards, escape(size)) for one in found))  # noqa: S308
+
+
+def _outcome_line(line: ProblemOutcome, boards: str, size: str) -> str:
+    before, after = submission_path()
+    words = "correct, provisional" if line.provisional else CATEGORY_WORDS[line.category]
+    ended = '<span class="muted">not sent</span>'
+    if line.submission_id:
+        ended = f'<a href="{before}{escape(line.submission_id)}{after}">{words}</a>'
+    limits = f"{speed(line.low)} – {speed(line.high)}" if line.speedup else ""
+    return (
+        f'<tr><td class="num muted">{line.number}</td>'
+        f'<th scope="row"><a href="{boards}{line.problem}/?size={size}">{escape(line.title)}</a></th>'
+        f'<td>{ended}</td><td class="num">{speed(line.speedup)}</td><td class="num nowrap">{limits}</td>'
+        f'<td class="num">{share(line.utilisation)}</td></tr>'
+    )

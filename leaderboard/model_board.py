@@ -12,7 +12,7 @@ from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 
 from leaderboard import model_rows, summaries
-from leaderboard.model_rows import ModelRow
+from leaderboard.model_rows import Contender, Drawn, ModelRow
 from leaderboard.models import RunSummary
 from problems.models import Target
 
@@ -41,7 +41,7 @@ class Filters:
 
 def ordered(
     *, target: Target, size: str, filters: Filters, slugs: Sequence[str] | None = None
-) -> list[ModelRow]:
+) -> list[Contender]:
     """The latest complete run per model, harness and prompt variant, in the order asked for.
 
     A verified run with a submission still on its way is not complete: the one before it stands until it is.
@@ -49,20 +49,20 @@ def ordered(
     order is that over these problems only. Neither places nor figures are read.
     """
     waits = set(summaries.on_their_way().filter(target=target).values_list("run_id", flat=True))
-    latest: dict[tuple[int, str, str], ModelRow] = {}
-    for row in model_rows.read(_asked(target, size, filters)):
-        if row.run_id in waits:
-            row = row._replace(in_progress=True)
-        if (row.in_progress and filters.verified) or (filters.as_of and row.day > filters.as_of):
+    latest: dict[tuple[int, str, str], Contender] = {}
+    for run in model_rows.contenders(_asked(target, size, filters)):
+        if run.run_id in waits:
+            run = run._replace(in_progress=True)
+        if (run.in_progress and filters.verified) or (filters.as_of and run.day > filters.as_of):
             continue
-        key = (row.entrant_id, row.harness, row.prompt_variant)
+        key = (run.entrant_id, run.harness, run.prompt_variant)
         held = latest.get(key)
-        if held is None or (row.day, row.run_id) > (held.day, held.run_id):
-            latest[key] = row
+        if held is None or (run.day, run.run_id) > (held.day, held.run_id):
+            latest[key] = run
     found = list(latest.values())
     if slugs is not None:
         found = model_rows.resorted(found, slugs)
-    return sorted(found, key=lambda row: _sort_key(row, filters.sort))
+    return sorted(found, key=lambda run: _sort_key(run, filters.sort))
 
 
 def _asked(target: Target, size: str, filters: Filters) -> QuerySet[RunSummary]:
@@ -77,67 +77,64 @@ def _asked(target: Target, size: str, filters: Filters) -> QuerySet[RunSummary]:
     return rows.order_by()
 
 
-def _placed(rows: Sequence[ModelRow], board: Sequence[ModelRow]) -> list[ModelRow]:
-    """Some rows of a board with their places: by fast_1, whatever the order shown; equals share a place."""
-    values = sorted(row.fast_1 for row in board)
-    return [row._replace(place=1 + len(values) - bisect_right(values, row.fast_1)) for row in rows]
-
-
-def _sort_key(row: ModelRow, sort: str) -> tuple[Any, ...]:
-    name = (row.model.lower(), row.harness, row.prompt_variant, row.run_id)
+def _sort_key(run: Contender, sort: str) -> tuple[Any, ...]:
+    name = (run.model.lower(), run.harness, run.prompt_variant, run.run_id)
     if sort == "name":
         return name
     value: float = {
-        "pass_1": row.pass_1,
-        "geometric_mean": row.geometric_mean,
-        "solved": row.solved,
-        "date": row.day.toordinal(),
-    }.get(sort, row.fast_1)
-    return (-value, -row.fast_1, -row.pass_1, *name)
+        "pass_1": run.pass_1,
+        "geometric_mean": run.geometric_mean,
+        "solved": run.solved,
+        "date": run.day.toordinal(),
+    }.get(sort, run.fast_1)
+    return (-value, -run.fast_1, -run.pass_1, *name)
 
 
 def board_page(
     *, target: Target, size: str, filters: Filters, page: int, slugs: Sequence[str] | None = None
-) -> Page[ModelRow]:
-    """One page of the board, without figures; beyond the last page it is the last."""
+) -> Page[Contender]:
+    """One page of the board, its rows yet to be read; beyond the last page it is the last."""
     return Paginator(ordered(target=target, size=size, filters=filters, slugs=slugs), PAGE).get_page(page)
 
 
-def lines(page: Page[ModelRow], slugs: Sequence[str] | None = None) -> list[ModelRow]:
+def lines(page: Page[Contender], slugs: Sequence[str] | None = None) -> list[ModelRow]:
     """The rows of a page with what the board shows of their figures, over some problems or the whole track."""
-    rows = placed(page)
-    return model_rows.in_brief(rows) if slugs is None else model_rows.whole(rows, slugs, bands=False)
+    found = list(page.object_list)
+    if slugs is None:
+        return placed(model_rows.in_brief(found), page)
+    return placed(model_rows.with_figures(found, slugs, bands=False), page)
 
 
-def placed(page: Page[ModelRow]) -> list[ModelRow]:
-    """The rows of a page with their places."""
-    return _placed(list(page.object_list), list(page.paginator.object_list))
-
-
-def leaders(page: Page[ModelRow], count: int, slugs: Sequence[str] | None = None) -> list[ModelRow]:
+def leaders(
+    page: Page[Contender], count: int, slugs: Sequence[str] | None = None
+) -> Sequence[Drawn | ModelRow]:
     """The first runs by place of the board that a page is of, with their fast_p curves."""
-    ahead = sorted(page.paginator.object_list, key=lambda row: -row.fast_1)[:count]
-    return model_rows.with_curves(ahead) if slugs is None else model_rows.whole(ahead, slugs)
+    ahead = sorted(page.paginator.object_list, key=lambda run: -run.fast_1)[:count]
+    return model_rows.drawn(ahead) if slugs is None else model_rows.with_figures(ahead, slugs)
+
+
+def placed(rows: Sequence[ModelRow], page: Page[Contender]) -> list[ModelRow]:
+    """Rows with their places on the board that a page is of: by fast_1, whatever the order; equals share one."""
+    values = sorted(run.fast_1 for run in page.paginator.object_list)
+    return [row._replace(place=1 + len(values) - bisect_right(values, row.fast_1)) for row in rows]
 
 
 def model_board(
-    *,
-    target: Target,
-    size: str,
-    filters: Filters,
-    slugs: Sequence[str] | None = None,
+    *, target: Target, size: str, filters: Filters, slugs: Sequence[str] | None = None
 ) -> list[ModelRow]:
     """All rows of the board with all their figures, in the order asked for.
 
     With ``slugs`` everything is taken over these problems only, and curves carry no bands.
     """
     found = ordered(target=target, size=size, filters=filters, slugs=slugs)
-    return model_rows.whole(_placed(found, found), slugs, bands=False)
+    page = Paginator(found, max(len(found), 1)).get_page(1)
+    return placed(model_rows.with_figures(found, slugs, bands=False), page)
 
 
 def rows_of_runs(
     runs: Sequence[int], *, target: Target, size: str, slugs: Sequence[str] | None = None
 ) -> list[ModelRow]:
     """Runs by id in the order given, whether or not they stand; one without anything there is left out."""
-    found = model_rows.read(RunSummary.objects.filter(run__in=runs, target=target, size=size).order_by())
-    return model_rows.whole(sorted(found, key=lambda row: runs.index(row.run_id)), slugs)
+    wanted = RunSummary.objects.filter(run__in=runs, target=target, size=size).order_by()
+    found = sorted(model_rows.contenders(wanted), key=lambda run: runs.index(run.run_id))
+    return model_rows.with_figures(found, slugs)

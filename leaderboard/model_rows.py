@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -11,6 +11,28 @@ from django.db.models.functions import Coalesce, TruncDate
 
 from leaderboard import subset, summaries
 from leaderboard.models import RunSummary
+
+
+class Contender(NamedTuple):
+    """A run that may stand on a board: what the board is ordered by and no more, since all of them are read."""
+
+    summary_id: int
+    run_id: int
+    entrant_id: int
+    model: str
+    harness: str
+    prompt_variant: str
+    day: date
+    pass_1: float
+    fast_1: float
+    geometric_mean: float
+    solved: int
+    in_progress: bool = False
+
+    @property
+    def label(self) -> str:
+        """Model and way of running, as charts name it."""
+        return label(self.model, self.harness, self.prompt_variant)
 
 
 class ModelRow(NamedTuple):
@@ -33,8 +55,6 @@ class ModelRow(NamedTuple):
     samples: int
     pass_1: float
     fast_1: float
-    geometric_mean: float
-    solved: int
     place: int = 0
     in_progress: bool = False
     figures: Mapping[str, Any] = {}
@@ -43,9 +63,7 @@ class ModelRow(NamedTuple):
     @property
     def label(self) -> str:
         """Model and way of running, as charts name it."""
-        extra = [self.harness] if self.harness != "single-shot" else []
-        extra += [self.prompt_variant] if self.prompt_variant else []
-        return f"{self.model} ({', '.join(extra)})" if extra else self.model
+        return label(self.model, self.harness, self.prompt_variant)
 
     @property
     def words(self) -> list[str]:
@@ -68,63 +86,115 @@ class ModelRow(NamedTuple):
         return k, self.figures["pass_at"][k], self.figures["fast_1_at"][k]
 
 
+class Drawn(NamedTuple):
+    """A run as a chart of fast_p curves takes it."""
+
+    label: str
+    entrant_id: int
+    figures: Mapping[str, Any]
+
+
+def label(model: str, harness: str, prompt_variant: str) -> str:
+    """A model and its way of running, where that is not the usual one."""
+    extra = [harness] if harness != "single-shot" else []
+    extra += [prompt_variant] if prompt_variant else []
+    return f"{model} ({', '.join(extra)})" if extra else model
+
+
 _DAY = Coalesce("run__date", TruncDate("run__created_at"))
-_COLUMNS = (
+_ORDER = (
+    "pk", "run_id", "run__entrant_id", "run__entrant__name", "run__harness", "run__prompt_variant", _DAY, "pass_1",
+    "fast_1", "geometric_mean", "solved",
+)  # fmt: skip
+_ROW = (
     "pk", "run_id", "run__name", "run__slug", "run__harness", "run__prompt_variant", "run__verified", _DAY,
     "run__entrant_id", "run__entrant__name", "run__entrant__slug", "run__entrant__vendor",
     "run__entrant__open_weights", "run__entrant__reasoning", "samples", "pass_1", "fast_1",
-    "geometric_mean", "solved",
 )  # fmt: skip
 
 
+def contenders(wanted: QuerySet[RunSummary]) -> list[Contender]:
+    """Some summaries as contenders, in no order; what was due is computed first."""
+    return [Contender(*values) for values in _current(wanted, _ORDER)]
+
+
 def read(wanted: QuerySet[RunSummary]) -> list[ModelRow]:
-    """The rows of some summaries, without their figures; what was due is computed first."""
+    """Some summaries as rows without figures, in their order; what was due is computed first."""
+    return [ModelRow(*values) for values in _current(wanted, _ROW)]
+
+
+def _current(wanted: QuerySet[RunSummary], columns: Sequence[Any]) -> list[Sequence[Any]]:
     listed = wanted.annotate(late=ExpressionWrapper(summaries.due(), BooleanField()))
-    found = list(listed.values_list(*_COLUMNS, "late"))
+    found = list(listed.values_list(*columns, "late"))
     if any(late for *_, late in found):
         summaries.ensure(wanted)
-        found = list(listed.values_list(*_COLUMNS, "late"))
-    return [ModelRow(*columns) for *columns, _ in found]
+        found = list(listed.values_list(*columns, "late"))
+    return [values for *values, _ in found]
 
 
-def in_brief(rows: Sequence[ModelRow]) -> list[ModelRow]:
-    """The same with what a line of the board shows of their figures."""
-    wanted = RunSummary.objects.filter(pk__in=[row.summary_id for row in rows])
-    briefs = dict(wanted.order_by().values_list("pk", "brief"))
-    return [row._replace(brief=briefs[row.summary_id]) for row in rows]
+def with_kept(found: Sequence[Contender], kept: Any) -> list[tuple[ModelRow, Any]]:
+    """The rows of some contenders in their order, each with a column or expression of what is kept of it."""
+    wanted = RunSummary.objects.filter(pk__in=[run.summary_id for run in found]).order_by()
+    loaded = {values[0]: values for values in wanted.values_list(*_ROW, kept)}
+    return [
+        (ModelRow(*values[:-1])._replace(in_progress=run.in_progress), values[-1])
+        for run in found
+        if (values := loaded.get(run.summary_id))
+    ]
 
 
-def whole(
-    rows: Sequence[ModelRow], slugs: Sequence[str] | None = None, *, bands: bool = True
+def in_brief(found: Sequence[Contender]) -> list[ModelRow]:
+    """The rows with what a line of the board shows of their figures."""
+    return [row._replace(brief=brief) for row, brief in with_kept(found, "brief")]
+
+
+def with_figures(
+    found: Sequence[Contender], slugs: Sequence[str] | None, *, bands: bool = True
 ) -> list[ModelRow]:
-    """The same with all their figures, of the whole track as they are kept.
+    """The rows with all their figures, of the whole track as they are kept.
 
     With ``slugs`` they are taken over these problems only, and their curves have bands where asked for.
     """
-    wanted = RunSummary.objects.filter(pk__in=[row.summary_id for row in rows]).order_by()
     if slugs is None:
-        figures = dict(wanted.values_list("pk", "figures"))
-        return [row._replace(figures=figures[row.summary_id]) for row in rows]
-    details = dict(wanted.values_list("pk", "detail"))
-    return [_over(row, details[row.summary_id], slugs, bands=bands) for row in rows]
+        return [row._replace(figures=figures) for row, figures in with_kept(found, "figures")]
+    return [over(row, detail, slugs, bands=bands) for row, detail in with_kept(found, "detail")]
 
 
-def _over(row: ModelRow, detail: Mapping[str, Any], slugs: Sequence[str], *, bands: bool) -> ModelRow:
+def over(row: ModelRow, detail: Mapping[str, Any], slugs: Sequence[str], *, bands: bool = True) -> ModelRow:
+    """A row over some problems, from what is kept of each sample."""
     values = subset.figures(detail, slugs, row.samples, bands=bands)
-    sorts = {name: value for name, value in summaries.columns(values).items() if name != "samples"}
-    return row._replace(figures=values, brief=summaries.brief(values), **sorts)
+    return row._replace(
+        figures=values,
+        brief=summaries.brief(values),
+        pass_1=values["pass_at"]["1"],
+        fast_1=values["fast_1_at"]["1"],
+    )
 
 
-def with_curves(rows: Sequence[ModelRow]) -> list[ModelRow]:
-    """The same with the fast_p curve alone of their figures."""
-    wanted = RunSummary.objects.filter(pk__in=[row.summary_id for row in rows])
-    curves = dict(wanted.order_by().values_list("pk", "figures__fast_p"))
-    return [row._replace(figures={"fast_p": curves[row.summary_id]}) for row in rows]
+def whole(rows: Sequence[ModelRow]) -> list[ModelRow]:
+    """The same rows with all their figures."""
+    wanted = RunSummary.objects.filter(pk__in=[row.summary_id for row in rows]).order_by()
+    figures = dict(wanted.values_list("pk", "figures"))
+    return [row._replace(figures=figures[row.summary_id]) for row in rows if row.summary_id in figures]
 
 
-def resorted(rows: Iterable[ModelRow], slugs: Sequence[str]) -> list[ModelRow]:
+def drawn(found: Sequence[Contender]) -> list[Drawn]:
+    """The fast_p curves of some contenders."""
+    wanted = RunSummary.objects.filter(pk__in=[run.summary_id for run in found]).order_by()
+    curves = dict(wanted.values_list("pk", "figures__fast_p"))
+    return [
+        Drawn(run.label, run.entrant_id, {"fast_p": curves[run.summary_id]})
+        for run in found
+        if run.summary_id in curves
+    ]
+
+
+def resorted(found: Sequence[Contender], slugs: Sequence[str]) -> list[Contender]:
     """The same with what the board is sorted by taken over some problems only."""
-    held = list(rows)
-    wanted = RunSummary.objects.filter(pk__in=[row.summary_id for row in held]).order_by()
-    details = dict(wanted.values_list("pk", "detail"))
-    return [row._replace(**subset.sort_values(details[row.summary_id], slugs, row.samples)) for row in held]
+    wanted = RunSummary.objects.filter(pk__in=[run.summary_id for run in found]).order_by()
+    kept = {pk: (detail, samples) for pk, detail, samples in wanted.values_list("pk", "detail", "samples")}
+    return [
+        run._replace(**subset.sort_values(kept[run.summary_id][0], slugs, kept[run.summary_id][1]))
+        for run in found
+        if run.summary_id in kept
+    ]

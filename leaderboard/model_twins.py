@@ -12,8 +12,7 @@ from django.db.models.functions import Cast
 
 from leaderboard import model_board, model_rows
 from leaderboard.model_board import Filters
-from leaderboard.model_rows import ModelRow
-from leaderboard.models import RunSummary
+from leaderboard.model_rows import Contender, ModelRow
 from problems.models import Target
 
 
@@ -42,15 +41,20 @@ def identity(row: ModelRow) -> dict[str, Any]:
 
 
 def document(
-    page: Page[ModelRow], target: Target, size: str, filters: Filters, slugs: Sequence[str] | None = None
+    page: Page[Contender], target: Target, size: str, filters: Filters, slugs: Sequence[str] | None = None
 ) -> str:
     """A page of the board as JSON, with all figures: they go as they are stored, read by nobody on the way."""
-    rows = model_board.placed(page)
+    found = list(page.object_list)
     if slugs is not None:  # over some problems nothing is stored
-        found = {row.run_id: json.dumps(row.figures) for row in model_rows.whole(rows, slugs, bands=False)}
+        rows = model_rows.with_figures(found, slugs, bands=False)
+        texts = [json.dumps(row.figures) for row in rows]
     else:
-        found = _stored(rows)
-    lines = [f"{json.dumps(identity(row))[:-1]}, {found[row.run_id].lstrip()[1:]}" for row in rows]
+        stored = model_rows.with_kept(found, Cast("figures", TextField()))
+        rows, texts = [row for row, _ in stored], [text for _, text in stored]
+    lines = [
+        f"{json.dumps(identity(row))[:-1]}, {text.lstrip()[1:]}"
+        for row, text in zip(model_board.placed(rows, page), texts, strict=True)
+    ]
     head = {
         "target": target.slug,
         "size": size,
@@ -60,13 +64,6 @@ def document(
         "pages": page.paginator.num_pages,
     }
     return f'{json.dumps(head)[:-1]}, "rows": [{", ".join(lines)}]}}'
-
-
-def _stored(rows: Sequence[ModelRow]) -> dict[int, str]:
-    """The figures of whole runs by id of the run, as JSON."""
-    wanted = RunSummary.objects.filter(pk__in=[row.summary_id for row in rows])
-    text = Cast("figures", TextField())
-    return dict(wanted.order_by().annotate(text=text).values_list("run_id", "text"))
 
 
 CSV_COLUMNS = (

@@ -138,7 +138,6 @@ def _in_depth(row: ModelRow, target: Target, size: str, page: int) -> dict[str, 
     slugs = [line.problem for line in depth.lines]
     return {
         "row": row,
-        "words": charts.CATEGORY_WORDS,
         "captions": charts.CAPTIONS,
         "embed_query": f"?run={row.run_slug}&target={target.slug}&size={size}",
         "fast_p": charts.fast_p([row], band=True),

@@ -100,11 +100,13 @@ class ProblemBoard:
         return len(self.speedups)
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemSummary:
+class ProblemSummary(NamedTuple):
     """One problem in the index of boards."""
 
-    problem: Problem
+    slug: str
+    title: str
+    number: int
+    level: int
     entrants: int
     best: BoardRow | None
 
@@ -138,7 +140,7 @@ def problem_board(
 
     ``page`` counts from 1, and beyond the last one it is the last; without it all rows are read.
     """
-    cell = cells.fresh(problem=problem, target=target, size=size)
+    cell = cells.fresh(problem=problem, target=target, size=size, policy=policy)
     lines = cells.lines(cell, policy, kind)
     places = ranking.places(lines, [line.noise_floor for line in lines])
     place_of = {line.score_id: place for line, place in zip(lines, places, strict=True)}
@@ -190,10 +192,11 @@ def board_index(*, target: Target, size: str) -> list[ProblemSummary]:
     found = {row[0]: row[1:] for row in here.values_list("problem_id", "leader_id", "entrants")}
     leaders = [leader for leader, _ in found.values() if leader is not None]
     best = rows_of(leaders, dict.fromkeys(leaders, 1))
+    problems = Problem.objects.active().values_list("pk", "slug", "title", "number", "level")
     return [
-        ProblemSummary(problem, entrants, best.get(leader or 0))
-        for problem in Problem.objects.active().defer("spec")
-        for leader, entrants in [found.get(problem.pk, (None, 0))]
+        ProblemSummary(slug, title, number, level, entrants, best.get(leader or 0))
+        for pk, slug, title, number, level in problems
+        for leader, entrants in [found.get(pk, (None, 0))]
     ]
 
 

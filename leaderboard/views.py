@@ -35,11 +35,13 @@ def target_index(request: HttpRequest, target: str) -> HttpResponse:
     row = asked.named_target(target)
     size = asked.size_on(request.GET, row)
     lines = selectors.board_index(target=row, size=size)
+    sizes = selectors.ranked_sizes(row)
     context = {
         "target": row,
         "targets": selectors.targets_with_counts(),
         "size": size,
-        "sizes": selectors.ranked_sizes(row),
+        "sizes": sizes,
+        "size_query": f"?size={size}" if len(sizes) > 1 else "",
         "problems": lines,
         "board_kind": "problems",
         "with_scores": sum(1 for line in lines if line.best),

@@ -8,6 +8,7 @@ from typing import Any
 from portal.core.units import duration
 
 UNKNOWN = "–"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -51,4 +52,4 @@ def mechanism(entry: Any) -> str:
 
 def day(at: date) -> str:
     """A day, or that of a moment."""
-    return f"{at.day} {at:%b %Y}"
+    return f"{at.day} {_MONTHS[at.month - 1]} {at.year}"

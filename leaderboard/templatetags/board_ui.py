@@ -10,8 +10,9 @@ from django.utils.safestring import SafeString, mark_safe
 
 from leaderboard import chart_html, charts, lines, words
 from leaderboard.columns import Column
+from leaderboard.model_page import ProblemOutcome
 from leaderboard.model_rows import ModelRow
-from leaderboard.selectors import BoardRow
+from leaderboard.selectors import BoardRow, ProblemSummary
 from leaderboard.twins import twin
 
 register = template.Library()
@@ -45,6 +46,18 @@ def problem_lines(rows: Sequence[BoardRow], backend: str) -> SafeString:
 def waiting_lines(rows: Sequence[BoardRow], backend: str) -> SafeString:
     """The rows of a problem board that wait for their second measurement."""
     return lines.waiting_lines(rows, backend)
+
+
+@register.simple_tag
+def index_lines(found: Sequence[ProblemSummary], target: str, query: str) -> SafeString:
+    """The boards of a target with their leaders."""
+    return lines.index_lines(found, target, query)
+
+
+@register.simple_tag
+def outcome_lines(found: Sequence[ProblemOutcome], target: str, size: str) -> SafeString:
+    """A run problem by problem."""
+    return lines.outcome_lines(found, target, size)
 
 
 @register.simple_tag

@@ -23,13 +23,13 @@ def state_badge(submission: Any) -> dict[str, str]:
 def query(context: dict[str, Any], **changes: Any) -> str:
     """Return the present query string with some parameters changed; None removes one."""
     request: HttpRequest = context["request"]
-    parameters = request.GET.copy()
+    parameters = dict(request.GET.lists())
     for name, value in changes.items():
         if value is None:
             parameters.pop(name, None)
         else:
-            parameters[name] = str(value)
-    return "?" + urlencode([(k, v) for k in parameters for v in parameters.getlist(k)])
+            parameters[name] = [str(value)]
+    return "?" + urlencode([(name, value) for name, values in parameters.items() for value in values])
 
 
 @register.filter
