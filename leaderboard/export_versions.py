@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from django.core.cache import caches
 from django.core.files.base import File
 from django.core.files.storage import default_storage
 from django.db import connection, transaction
@@ -24,7 +25,7 @@ from django.utils import timezone
 
 from leaderboard import exports, summaries
 from leaderboard.models import ExportVersion, RunSummary, Score
-from leaderboard.page_cache import board_version, pages
+from leaderboard.page_cache import board_version
 
 NAMES = ("scores.jsonl", "runs.jsonl", "scores.parquet", "runs.parquet", "card.json", "data_card.md")
 TYPES = {
@@ -120,12 +121,12 @@ def visible(last: int) -> dict[str, int]:
 def withheld(version: ExportVersion) -> bool:
     """Whether something in a version was taken back since; known anew after each change of a board."""
     key = f"export:{version.pk}:{version.content_hash[:16]}:{board_version()}"
-    answer: bool | None = pages().get(key)
+    answer: bool | None = caches["pages"].get(key)
     if answer is None:
         stored = (version.basis_count, version.basis_sum)
         now = visible(version.last_score)
         answer = (now["basis_count"], now["basis_sum"]) != stored
-        pages().set(key, answer, 3600)
+        caches["pages"].set(key, answer, 3600)
     return answer
 
 

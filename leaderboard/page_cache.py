@@ -8,6 +8,7 @@ signed in, or who has a message waiting, are neither kept nor answered from here
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +16,6 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.core.cache import caches
-from django.core.cache.backends.base import BaseCache
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 
@@ -45,11 +45,23 @@ class Kept(NamedTuple):
     headers: list[tuple[str, str]]
     content: bytes
     tag: str
+    until: float
 
 
-def pages() -> BaseCache:
-    """The cache that holds pages."""
-    return caches["pages"]
+def find(key: str) -> Kept | None:
+    """An answer that is kept, in this process or where processes share what they keep."""
+    kept: Kept | None = caches["near"].get(key)
+    if kept is None:
+        kept = caches["pages"].get(key)
+        if kept is not None:
+            caches["near"].set(key, kept, max(0.0, kept.until - time.time()))
+    return kept
+
+
+def put(key: str, kept: Kept) -> None:
+    """Keep an answer."""
+    for name in ("near", "pages"):
+        caches[name].set(key, kept, SECONDS)
 
 
 def board_version() -> int:
@@ -95,7 +107,7 @@ class PageCacheMiddleware:
         key = key_of(request) if public else None
         if key is None or (limited and not _takes_json(request)):
             return self.get_response(request)
-        kept: Kept | None = pages().get(key)
+        kept = find(key)
         if kept is not None:
             return self._counted(request, kept) if limited else answer(request, kept)
         response = self.get_response(request)
@@ -105,7 +117,7 @@ class PageCacheMiddleware:
         for name in own:
             del response[name]
         kept = keep(response)
-        pages().set(key, kept, SECONDS)
+        put(key, kept)
         return _with(answer(request, kept), own)
 
     def _counted(self, request: HttpRequest, kept: Kept) -> HttpResponse:
@@ -144,7 +156,7 @@ def keep(response: HttpResponse) -> Kept:
     tag = f'"{hashlib.sha256(response.content).hexdigest()[:32]}"'
     response.setdefault("Cache-Control", "no-cache")
     response["ETag"] = tag
-    return Kept(list(response.items()), response.content, tag)
+    return Kept(list(response.items()), response.content, tag, time.time() + SECONDS)
 
 
 def answer(request: HttpRequest, kept: Kept) -> HttpResponse:

@@ -101,8 +101,12 @@ CACHES = {
     # Public pages, keyed by the board version: processes that do not share it still never show an old page.
     "pages": env.cache_url("CACHE_URL", default="locmemcache://pages"),
 }
+# What a process answered last, before it asks the cache that processes share.
+CACHES["near"] = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "near"}
+CACHES["near"]["OPTIONS"] = {"MAX_ENTRIES": 100}
 if CACHES["pages"]["BACKEND"].endswith("LocMemCache"):
     CACHES["pages"]["OPTIONS"] = {"MAX_ENTRIES": 500}
+    CACHES["near"] = {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}
 DATA_LICENCE = env.str(
     "PKB_DATA_LICENCE", default="none named by the operator: the figures are facts; sources are not included"
 )

@@ -16,7 +16,11 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     DATABASES["default"]["TEST"] = {"NAME": f"{tempfile.gettempdir()}/pkb-test-{os.getpid()}.sqlite3"}
 
 _LOCMEM = "django.core.cache.backends.locmem.LocMemCache"
-CACHES = {"default": {"BACKEND": _LOCMEM}, "pages": {"BACKEND": _LOCMEM, "LOCATION": "pages"}}
+CACHES = {
+    "default": {"BACKEND": _LOCMEM},
+    "pages": {"BACKEND": _LOCMEM, "LOCATION": "pages"},
+    "near": {"BACKEND": _LOCMEM, "LOCATION": "near"},
+}
 STORAGES["default"] = {"BACKEND": "django.core.files.storage.InMemoryStorage"}
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 WHITENOISE_USE_FINDERS = True

@@ -39,7 +39,12 @@ MEDIAN_MS, P99_MS, SHARE = 60.0, 150.0, 0.5
 
 @dataclass(frozen=True)
 class Line:
-    """What one path took: times in milliseconds, rate per second, share of hello's rate."""
+    """What one path took: times in milliseconds, rate per second, share of hello's rate.
+
+    ``cpu_ms`` is processor time for each answer, of web and database processes and of the readers. Unlike the
+    times it hardly depends on what else the machine does; times the readers over the cores it is about the median
+    of a machine that does nothing else.
+    """
 
     page: str
     path: str
@@ -49,6 +54,7 @@ class Line:
     p99_ms: float
     per_second: float
     kib: float
+    cpu_ms: float
     of_hello: float | None = None
 
     @property
@@ -74,8 +80,50 @@ def running(command: list[str], env: dict[str, str] | None = None) -> Iterator[s
         process.wait(20)
 
 
+@dataclass(frozen=True)
+class Site:
+    """A running web server."""
+
+    port: int
+    master: int
+
+    def processes(self) -> list[int]:
+        """Its processes, and those that serve the database, where they run on this machine."""
+        children = Path(f"/proc/{self.master}/task/{self.master}/children").read_text().split()
+        return [self.master, *map(int, children), *backends()]
+
+
+def backends() -> list[int]:
+    """Processes of PostgreSQL that serve the database that is measured; none for another machine's."""
+    from django.db import connection
+
+    if connection.vendor != "postgresql":
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
+        found = [pid for (pid,) in cursor.fetchall()]
+    named = [Path(f"/proc/{pid}/comm") for pid in found]
+    return [
+        pid
+        for pid, comm in zip(found, named, strict=True)
+        if comm.exists() and "postgres" in comm.read_text()
+    ]
+
+
+def spent(processes: list[int]) -> float:
+    """Seconds of processor time that processes have used, this one included."""
+    ticks = 0
+    for pid in processes:
+        stat = Path(f"/proc/{pid}/stat")
+        if stat.exists():
+            fields = stat.read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    own = os.times()
+    return ticks / os.sysconf("SC_CLK_TCK") + own.user + own.system
+
+
 @contextmanager
-def server(port: int, **more: str) -> Iterator[int]:
+def server(port: int, **more: str) -> Iterator[Site]:
     """A web server as in production, on a port of this machine."""
     command = [sys.executable, "-m", "gunicorn", "portal.wsgi:application", "--bind", f"127.0.0.1:{port}"]
     env = os.environ | {
@@ -84,14 +132,14 @@ def server(port: int, **more: str) -> Iterator[int]:
         "PKB_RATE_ANON": "1000000/min",
         **more,
     }
-    with running([*command, "--workers", str(WORKERS)], env):
+    with running([*command, "--workers", str(WORKERS)], env) as process:
         for _ in range(300):
             try:
                 get(port, "/healthz")
                 break
             except OSError:
                 time.sleep(0.1)
-        yield port
+        yield Site(port, process.pid)
 
 
 def get(port: int, path: str) -> tuple[float, bytes]:
@@ -110,18 +158,20 @@ def get(port: int, path: str) -> tuple[float, bytes]:
     return seconds, body
 
 
-def measure(port: int, page: str, path: str, requests: int, *, cached: bool) -> Line:
+def measure(site: Site, page: str, path: str, requests: int, *, cached: bool) -> Line:
     """One path under eight readers, each asking again as soon as it was answered."""
     for _ in range(4 * WORKERS):
-        get(port, path)
-    start = time.perf_counter()
+        get(site.port, path)
+    processes = site.processes()
+    before, start = spent(processes), time.perf_counter()
     with ThreadPoolExecutor(READERS) as pool:
-        answers = list(pool.map(lambda _: get(port, path), range(requests)))
+        answers = list(pool.map(lambda _: get(site.port, path), range(requests)))
     wall = time.perf_counter() - start
+    cpu = 1e3 * (spent(processes) - before) / requests
     times = sorted(1e3 * seconds for seconds, _ in answers)
     p99 = times[min(requests - 1, int(0.99 * requests))]
     size = len(answers[0][1]) / 1024
-    return Line(page, path, cached, requests, statistics.median(times), p99, requests / wall, size)
+    return Line(page, path, cached, requests, statistics.median(times), p99, requests / wall, size, cpu)
 
 
 def paths(port: int, target: str) -> dict[str, str]:
@@ -146,10 +196,10 @@ def paths(port: int, target: str) -> dict[str, str]:
 
 def uncached(options: argparse.Namespace) -> list[Line]:
     """Every path without the page cache."""
-    with server(options.port, PKB_PAGE_CACHE="0") as port:
-        lines = [measure(port, "health", "/healthz", options.requests, cached=False)]
-        for page, path in paths(port, options.target).items():
-            lines.append(measure(port, page, path, options.requests, cached=False))
+    with server(options.port, PKB_PAGE_CACHE="0") as site:
+        lines = [measure(site, "health", "/healthz", options.requests, cached=False)]
+        for page, path in paths(site.port, options.target).items():
+            lines.append(measure(site, page, path, options.requests, cached=False))
     return lines
 
 
@@ -161,12 +211,12 @@ def cached(options: argparse.Namespace) -> tuple[list[Line], str]:
             there = options.port + 1
             stack.enter_context(running([redis, "--port", str(there), "--save", "", "--bind", "127.0.0.1"]))
             more["CACHE_URL"] = f"redis://127.0.0.1:{there}/0"
-        port = stack.enter_context(server(options.port, **more))
+        site = stack.enter_context(server(options.port, **more))
         many = 4 * options.requests
-        hello = measure(port, "hello", "/hello/", many, cached=True)
+        hello = measure(site, "hello", "/hello/", many, cached=True)
         lines = [hello]
-        for page, path in paths(port, options.target).items():
-            line = measure(port, page, path, many, cached=True)
+        for page, path in paths(site.port, options.target).items():
+            line = measure(site, page, path, many, cached=True)
             lines.append(Line(**asdict(line) | {"of_hello": line.per_second / hello.per_second}))
     return lines, "Redis" if redis else "memory of each process"
 
@@ -212,12 +262,12 @@ def environment() -> dict[str, Any]:
 
 def table(lines: list[Line]) -> str:
     """The lines as text."""
-    out = [f"{'page':22} {'median':>9} {'p99':>9} {'per s':>8} {'KiB':>7} {'of hello':>9}  holds"]
+    out = [f"{'page':22} {'median':>9} {'p99':>9} {'per s':>8} {'cpu':>8} {'KiB':>7} {'of hello':>9}  holds"]
     for line in lines:
         share = f"{line.of_hello:9.2f}" if line.of_hello is not None else " " * 9
         out.append(
             f"{line.page:22} {line.median_ms:6.1f} ms {line.p99_ms:6.1f} ms {line.per_second:8.1f} "
-            f"{line.kib:7.1f} {share}  {'yes' if line.holds else 'NO'}"
+            f"{line.cpu_ms:5.1f} ms {line.kib:7.1f} {share}  {'yes' if line.holds else 'NO'}"
         )
     return "\n".join(out) + "\n"
 

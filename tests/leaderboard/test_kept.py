@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.contrib.messages import get_messages
+from django.core.cache import caches
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
@@ -322,6 +323,20 @@ def test_a_warm_page_costs_one_query_and_the_same_bytes(
         assert "Cookie" in again.get("Vary", "") or not path.endswith("/")
         same = client.get(path, headers={"If-None-Match": first["ETag"]})
         assert (same.status_code, same.content) == (304, b"")
+
+
+def test_a_page_that_another_process_kept_is_taken_and_kept_near(
+    client: Client, zebra: Score, django_assert_num_queries
+) -> None:
+    path = "/boards/cpu4/a/"
+    first = client.get(path)
+    for gone in ("near", "pages"):  # this process forgets; then the processes' common cache does
+        caches[gone].clear()
+        with django_assert_num_queries(1):
+            assert client.get(path).content == first.content
+    caches["near"].clear()
+    with pytest.raises(pytest.fail.Exception), django_assert_num_queries(1):
+        client.get(path)
 
 
 def test_pages_of_people_are_neither_kept_nor_shown_to_others(zebra: Score) -> None:
