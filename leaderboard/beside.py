@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from django.conf import settings
 from leaderboard import cells, selectors
 from leaderboard.models import BoardCell
 from leaderboard.published import published
+from leaderboard.ranking import counted_speedup
 from leaderboard.selectors import BoardRow
 from problems.models import Problem, Target
 
@@ -77,14 +79,25 @@ def beside(problem: Problem) -> Beside | None:
 
 @cache
 def own_samples() -> dict[str, dict[str, OwnSample]]:
-    """{problem: {target: sample}} of docs/measurements/*_samples_*.json, the newest file of each target."""
-    found: dict[str, dict[str, OwnSample]] = {}
-    for path in sorted(Path(settings.BASE_DIR, "docs", "measurements").glob("*_samples_*.json")):
+    """{problem: {target: sample}} of docs/measurements/*_samples_*.json, as ``score-many`` writes them.
+
+    The full protocol stands before a check, then the newer file; ``quick`` is feedback and is not shown.
+    """
+    found: dict[str, dict[str, tuple[tuple[bool, str], OwnSample]]] = {}
+    for path in Path(settings.BASE_DIR, "docs", "measurements").glob("*_samples_*.json"):
         document = json.loads(path.read_text(encoding="utf-8"))
-        for row in document["results"]:
-            speedup = (row.get("timing") or {}).get("speedup")
-            sample = OwnSample(
-                row["target"], Path(row["file"]).name, row["verdict"], speedup, str(document["date"])
-            )
-            found.setdefault(row["problem"]["slug"], {})[row["target"]] = sample
-    return found
+        day = date.fromisoformat(path.stem.rpartition("_")[2]).isoformat()
+        for row in document if isinstance(document, list) else document["results"]:
+            if row["protocol"] == "quick":
+                continue
+            of = found.setdefault(row["problem"]["slug"], {})
+            weight = (row["protocol"] == "paper", day)
+            if row["target"] not in of or weight > of[row["target"]][0]:
+                of[row["target"]] = weight, _sample(row, day)
+    return {slug: {target: sample for target, (_, sample) in of.items()} for slug, of in found.items()}
+
+
+def _sample(row: dict[str, Any], day: str) -> OwnSample:
+    speedup = (row.get("timing") or {}).get("speedup")
+    counted = None if speedup is None else counted_speedup(speedup, row.get("flags") or ())
+    return OwnSample(row["target"], Path(row["file"]).name, row["verdict"], counted, day)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from leaderboard import charts, columns
+from leaderboard import beside, charts, columns
 from leaderboard.published import published
 from leaderboard.twins import twin
 from portal.submissions.models import Entrant, ModelRun
@@ -380,6 +381,36 @@ def test_published_figures_stand_beside_what_was_measured_here(client: Client) -
         assert "not measured" in text  # the official target
     build.problem("a")
     assert "Published, and measured here" not in client.get("/boards/cpu4/a/").content.decode()
+
+
+def test_our_samples_are_told_from_any_file_of_results(tmp_path: Path, settings: Any) -> None:
+    folder = tmp_path / "docs" / "measurements"
+    folder.mkdir(parents=True)
+
+    def row(protocol: str, speedup: float | None, *flags: str) -> dict[str, Any]:
+        timing = {"speedup": speedup} if speedup else None
+        return {
+            "problem": {"slug": "a"}, "target": "h200x2", "file": "x/a_cuda.py", "verdict": "correct",
+            "protocol": protocol, "timing": timing, "flags": list(flags),
+        }  # fmt: skip
+
+    def told() -> tuple[float | None, str]:
+        beside.own_samples.cache_clear()
+        sample = beside.own_samples()["a"]["h200x2"]
+        return sample.speedup, sample.date
+
+    settings.BASE_DIR = tmp_path
+    try:
+        (folder / "h_samples_20260101.json").write_text(json.dumps({"results": [row("check", None)]}))
+        assert told() == (None, "2026-01-01")
+        (folder / "h_samples_paper_20260102.json").write_text(json.dumps([row("paper", 2.0)]))
+        (folder / "h_samples_quick_20260103.json").write_text(json.dumps([row("quick", 9.0)]))
+        (folder / "h_samples_check_20260103.json").write_text(json.dumps([row("check", None)]))
+        assert told() == (2.0, "2026-01-02")
+        (folder / "h_samples_paper_20260104.json").write_text(json.dumps([row("paper", 3.0, "noisy")]))
+        assert told() == (1.0, "2026-01-04"), "what is noisy is a tie"
+    finally:
+        beside.own_samples.cache_clear()
 
 
 def test_the_api_takes_the_same_part_of_the_track(client: Client, two_runs: Any) -> None:
