@@ -27,6 +27,7 @@ class OwnSample:
     """
 
     target: str
+    size: str
     file: str
     verdict: str
     speedup: float | None
@@ -70,10 +71,12 @@ def beside(problem: Problem) -> Beside | None:
     )
     measured = []
     for target in targets:
-        for size in selectors.ranked_sizes(target) or [""]:
+        sample = ours.get(target.slug)
+        for size in selectors.ranked_sizes(target) if target.ranked else [sample.size if sample else ""]:
             leader = found.get(leaders.get((target.pk, size), 0)) if target.ranked else None
-            if leader or ours.get(target.slug) or target.spec.get("official"):
-                measured.append(Measured(target, size, leader, ours.get(target.slug)))
+            here = sample if sample and sample.size == size else None
+            if leader or here or target.spec.get("official"):
+                measured.append(Measured(target, size, leader, here))
     return Beside(rows, published()["hardware"], measured)
 
 
@@ -100,4 +103,4 @@ def own_samples() -> dict[str, dict[str, OwnSample]]:
 def _sample(row: dict[str, Any], day: str) -> OwnSample:
     speedup = (row.get("timing") or {}).get("speedup")
     counted = None if speedup is None else counted_speedup(speedup, row.get("flags") or ())
-    return OwnSample(row["target"], Path(row["file"]).name, row["verdict"], counted, day)
+    return OwnSample(row["target"], row["size"], Path(row["file"]).name, row["verdict"], counted, day)

@@ -17,6 +17,7 @@ from leaderboard.axes import log_ticks
 PALETTE_SIZE = 8
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _FEW = 4
+LONGEST_NAME = 28
 
 
 class Curved(Protocol):
@@ -225,7 +226,7 @@ def categories(rows: Sequence[Curved]) -> dict[str, Any]:
         {"tickformat": ".0%", "range": [0, 1], "title": {"text": "share of samples"}},
         {"autorange": "reversed", "showticklabels": False},
         barmode="stack",
-        bargap=0.5,
+        bargap=0.56,
         height=max(190, 120 + 56 * len(rows)),
     )
     if len(rows) > 1:  # names stand above their bars: beside them they would take a phone's whole width
@@ -234,7 +235,7 @@ def categories(rows: Sequence[Curved]) -> dict[str, Any]:
                 "name": "row",
                 "x": 0,
                 "y": label,
-                "yshift": 22,
+                "yshift": 24,
                 "xanchor": "left",
                 "showarrow": False,
                 "text": label,
@@ -253,7 +254,7 @@ def climb(rows: Sequence[Curved]) -> dict[str, Any]:
                 {
                     "type": "scatter",
                     "mode": "lines+markers",
-                    "name": f"{row.label}: {name}",
+                    "name": f"{row.label}: {name}" if len(rows) > 1 else name,
                     "x": [step[0] for step in row.figures["climb"]],
                     "y": [step[place] for step in row.figures["climb"]],
                     "line": {"color": _style(index, rows)["color"], "dash": dash, "width": 2},
@@ -329,9 +330,15 @@ def heat_map(
             },
         ],
         "layout": _layout(
-            {"side": "top"}, {"autorange": "reversed", "tickfont": {"size": 11}}, height=80 + 17 * len(slugs)
+            {"side": "top"}, {"autorange": "reversed", **_short_names(slugs)}, height=80 + 17 * len(slugs)
         ),
     }
+
+
+def _short_names(slugs: Sequence[str]) -> dict[str, Any]:
+    """An axis of problems whose names leave room for the cells on a phone; the hover has them whole."""
+    short = [slug if len(slug) <= LONGEST_NAME else f"{slug[: LONGEST_NAME - 1]}…" for slug in slugs]
+    return {"tickfont": {"size": 11}, "tickvals": list(slugs), "ticktext": short}
 
 
 def _plain(text: str) -> str:

@@ -29,7 +29,7 @@ _GRADES = {
     "partial": ("warn", "Sandboxed, but without the freezer or the resource limits."),
     "none": ("bad", "Not isolated: only samples that ship with the portal may run so."),
 }
-_NOBODY = f'<td class="num muted">{UNKNOWN}</td><td class="muted">nobody yet</td><td></td>'
+_NOBODY = (f'<td class="num muted">{UNKNOWN}</td><td class="muted">nobody yet</td>', "")
 _TIE = '<span class="tag" title="Within the noise floor of the reference, or not to be told apart from it">tie</span>'
 
 
@@ -169,19 +169,19 @@ def index_lines(found: Sequence[ProblemSummary], target: str, query: str) -> Saf
 
 
 def _index_line(line: ProblemSummary, boards: str, query: str) -> str:
-    best = _NOBODY
+    best, measured = _NOBODY
     if line.best:
         before, after = submission_path()
         tie = f" {_TIE}" if line.best.tied else ""
         best = (
             f'<td class="num"><a href="{before}{line.best.submission_id}{after}">'
-            f"<strong>{speed(line.best.speedup)}</strong></a>{tie}</td>"
-            f"<td>{escape(line.best.entrant)}</td><td>{grade(line.best.isolation_grade)}</td>"
+            f"<strong>{speed(line.best.speedup)}</strong></a>{tie}</td><td>{escape(line.best.entrant)}</td>"
         )
+        measured = grade(line.best.isolation_grade)
     return (
         f'<tr><td class="num muted">{line.number}</td>'
-        f'<th scope="row"><a href="{boards}{line.slug}/{query}">{escape(line.title)}</a></th>'
-        f'<td class="num">{line.level}</td><td class="num">{line.entrants or UNKNOWN}</td>{best}</tr>'
+        f'<th scope="row"><a href="{boards}{line.slug}/{query}">{escape(line.title)}</a></th>{best}'
+        f'<td class="num">{line.entrants or UNKNOWN}</td><td class="num">{line.level}</td><td>{measured}</td></tr>'
     )
 
 

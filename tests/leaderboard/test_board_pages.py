@@ -391,7 +391,7 @@ def test_our_samples_are_told_from_any_file_of_results(tmp_path: Path, settings:
         timing = {"speedup": speedup} if speedup else None
         return {
             "problem": {"slug": "a"}, "target": "h200x2", "file": "x/a_cuda.py", "verdict": "correct",
-            "protocol": protocol, "timing": timing, "flags": list(flags),
+            "protocol": protocol, "timing": timing, "flags": list(flags), "size": "default",
         }  # fmt: skip
 
     def told() -> tuple[float | None, str]:
