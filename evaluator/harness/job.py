@@ -32,6 +32,7 @@ from problems.leaves import tensors
 from problems.registry import Problem
 
 ADDRESS_SLACK = 1 << 30
+"""What a rank maps without touching it: torch's libraries, stacks and arenas of its threads."""
 MAX_SEEN = 4 << 20
 PART_S = 5.0
 DRIVER_CORES = 2
@@ -193,10 +194,10 @@ class Job(Talk):
             raise self._failed("unstoppable", phase, {}, str(error)) from error
 
     def _address_space(self) -> int | None:
-        """A limit per rank where the host has no memory group; cards map too much for one."""
+        """A limit per rank where the host has no memory group: its share of the job's. Cards map too much for one."""
         if self.target.device != "cpu" or "memory" in host_layout().places:
             return None
-        return self.target.limits["memory_bytes"] + ADDRESS_SLACK
+        return self.target.limits["memory_bytes"] // self.world_size + ADDRESS_SLACK
 
     def recorded_units(self, limit_s: float) -> list[Any]:
         """What a recording job noted down: a list of build units, as the rank states them."""
