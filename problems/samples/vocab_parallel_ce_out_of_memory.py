@@ -1,8 +1,8 @@
 """Uses far more memory than the job may have: out of memory.
 
-To pick the target's logit, the file builds a table for every pair of ids in a vocabulary of 16384,
-one gigabyte on each of the four ranks, where an index would do. The kernel ends the job at its limit;
-no other job notices.
+To pick the target's logit, the file builds a table for every pair of ids in a vocabulary of 24576,
+over two gigabytes on each of the four ranks, where an index would do. The kernel ends the job at its limit,
+or refuses the memory where it can't count a whole job's; no other job notices.
 """
 
 from typing import Optional
@@ -10,7 +10,7 @@ from typing import Optional
 import torch
 import torch.distributed as dist
 
-VOCABULARY = 16384
+VOCABULARY = 24576
 
 
 @torch.no_grad()

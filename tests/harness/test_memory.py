@@ -1,10 +1,16 @@
-"""Peak memory where no group of the kernel counts it."""
+"""Memory where no group of the kernel counts or limits it."""
 
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import pytest
+
+from evaluator.harness import job
+from evaluator.harness.job import Job
 from evaluator.harness.sandbox.processes import resident_peak
+from problems.registry import load_target
 
 
 def test_the_peak_counts_what_was_given_back() -> None:
@@ -18,3 +24,16 @@ def test_the_peak_counts_what_was_given_back() -> None:
         assert resident_peak([child.pid, os.getpid()]) > alone > 64 << 20
         child.communicate(b"")
     assert resident_peak([child.pid]) == 0
+
+
+def test_ranks_together_may_map_no_more_than_the_job_where_nothing_else_limits_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = Job.__new__(Job)
+    one.target, one.world_size = load_target("cpu4"), 4
+    monkeypatch.setattr(job, "host_layout", lambda: SimpleNamespace(places={}))
+    limit = one._address_space()
+    assert limit is not None
+    assert 4 * (limit - job.ADDRESS_SLACK) == one.target.limits["memory_bytes"]
+    monkeypatch.setattr(job, "host_layout", lambda: SimpleNamespace(places={"memory": "somewhere"}))
+    assert one._address_space() is None
