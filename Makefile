@@ -1,7 +1,8 @@
 # Every target says what it does: `make help`.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help gate-all gpu-test adversary setup demo test test-fast test-serial test-postgres lint types imports run worker migrate clean
+.PHONY: help gate-all gpu-test adversary setup demo test test-fast test-beside test-serial test-postgres lint types \
+  imports settings run worker migrate clean
 
 PYTHON ?= python3.11
 VENV := .venv
@@ -48,31 +49,37 @@ types: setup ## mypy
 imports: setup ## Who may import whom
 	$(BIN)/lint-imports
 
-test: setup ## Everything that must hold: lint, types, imports, migrations, deploy check, all tests
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check --quiet .
-	$(BIN)/djlint templates --lint --quiet
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+settings: setup ## Migrations are complete, production settings and the API's schema are sound
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	SECRET_KEY=$$(printf 'only-for-the-check-%.0s' 1 2 3 4) ALLOWED_HOSTS=example.org CELERY_BROKER_URL=redis:// \
 	  DJANGO_SETTINGS_MODULE=portal.settings.prod $(BIN)/python manage.py check --deploy --fail-level WARNING
 	$(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
-	$(MAKE) --no-print-directory test-fast
-	$(MAKE) --no-print-directory test-postgres
-	$(MAKE) --no-print-directory test-serial
+
+TIMES = var/test-times.jsonl
+PASS = $(MAKE) --no-print-directory PKB_TEST_TIMES=$(TIMES) PKB_TEST_PASS
+
+test: setup ## Everything that must hold: lint, types, imports, settings, all tests; says where the time went
+	@mkdir -p $(dir $(TIMES)) && rm -f $(TIMES)
+	$(MAKE) --no-print-directory -j2 --output-sync=target lint types imports settings
+	$(PASS)=beside test-beside
+	$(PASS)=postgres test-postgres
+	$(PASS)=serial test-serial
+	@$(BIN)/python -m tests.times $(TIMES)
 
 test-fast: setup ## Tests without ranks, workers or browser, two at a time
+	$(BIN)/pytest -n 2 --dist loadfile -m "not serial and not browser and not gpu and not postgres and not processes" $(ARGS)
+
+test-beside: setup ## test-fast, and those with real ranks or processes that time nothing: two files at a time
 	$(BIN)/pytest -n 2 --dist loadfile -m "not serial and not browser and not gpu and not postgres" $(ARGS)
 
 test-postgres: setup ## The tests that touch the database, once more on PostgreSQL
 	@if $(BIN)/python tests/postgres_answers.py "$(PG_URL)"; then \
-	  DATABASE_URL="$(PG_URL)" $(BIN)/pytest -n 2 --dist loadfile -m "not serial and not browser and not gpu" \
-	    tests/portal tests/accounts tests/submissions tests/problems tests/evaluator tests/leaderboard $(ARGS); \
+	  DATABASE_URL="$(PG_URL)" $(BIN)/pytest -n 2 --dist loadfile -m "not serial and not browser and not gpu and not processes" \
+	    --database-only tests/portal tests/accounts tests/submissions tests/problems tests/evaluator tests/leaderboard $(ARGS); \
 	elif [ -n "$$CI" ]; then echo "PostgreSQL must answer at $(PG_URL) under CI" >&2; exit 1; \
 	else echo "SKIPPED: the database tests on PostgreSQL, since none answers at $(PG_URL)"; fi
 
-test-serial: setup ## Tests with real ranks, worker processes or a browser, one at a time
+test-serial: setup ## Tests that time something or load the machine, and the browser: one at a time
 	$(BIN)/pytest -p no:xdist -m "(serial or browser) and not gpu" $(ARGS)
 
 gate-all: setup ## The mutation gate over the whole catalogue at 2, 4 and 8 ranks (SEEDS=20)

@@ -9,6 +9,8 @@ import pytest
 from django.core.cache import caches
 from rest_framework.test import APIClient
 
+from tests.times import pytest_configure, pytest_terminal_summary  # noqa: F401 (hooks)
+
 
 def _postgres_is_absent() -> str:
     from django.db import connection
@@ -34,6 +36,24 @@ NEEDS: dict[str, Callable[[], str]] = {
     "browser": _browser_is_absent,
     "gpu": _gpu_is_absent,
 }
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--database-only`: a second pass on another database repeats nothing that asks no database."""
+    parser.addoption("--database-only", action="store_true", help="only tests that use the database")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what `--database-only` excludes."""
+    if not config.getoption("--database-only"):
+        return
+    config.hook.pytest_deselected(items=[item for item in items if not _asks_the_database(item)])
+    items[:] = [item for item in items if _asks_the_database(item)]
+
+
+def _asks_the_database(item: pytest.Item) -> bool:
+    named = {"db", "transactional_db"}.intersection(getattr(item, "fixturenames", ()))
+    return item.get_closest_marker("django_db") is not None or bool(named)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

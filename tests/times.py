@@ -29,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Add this pass's line, where the environment names a file."""
     chosen = os.environ.get("PKB_TEST_TIMES")
-    if not chosen:
+    if not chosen or hasattr(config, "workerinput"):
         return
     files: Counter[str] = Counter()
     for reports in terminalreporter.stats.values():

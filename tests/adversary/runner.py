@@ -81,6 +81,9 @@ class Arena:
     The network sink listens on the host's loopback, where no job may come.
     """
 
+    def __init__(self, judge: type[Judge] = Judge) -> None:
+        self._make_judge = judge
+
     def __enter__(self) -> Arena:
         with ExitStack() as stack:
             self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pkb-arena-")))
@@ -94,7 +97,7 @@ class Arena:
             stack.callback(self._restore)
             self._sink = stack.enter_context(_sink())
             self._sink.setblocking(False)
-            self.judge = stack.enter_context(Judge("cpu4"))
+            self.judge = stack.enter_context(self._make_judge("cpu4"))
             stack.callback(setattr, harness_run, "Job", Job)
             self._watch()
             self._honest: dict[str, float] = {}

@@ -10,6 +10,7 @@ from evaluator.harness.sandbox import host_grade
 from tests.adversary.catalog import FOLDER, Entry, all_entries
 from tests.adversary.clauses import CLAUSES
 from tests.adversary.runner import Arena
+from tests.harness.brisk import BriskJudge
 
 FAST = [entry for entry in all_entries() if entry.fast]
 
@@ -18,7 +19,7 @@ FAST = [entry for entry in all_entries() if entry.fast]
 def arena() -> Iterator[Arena]:
     if host_grade().grade == "none":
         pytest.skip("no sandbox on this host: attacks are not run outside of one")
-    with Arena() as made:
+    with Arena(BriskJudge) as made:
         yield made
 
 

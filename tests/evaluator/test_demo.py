@@ -17,7 +17,7 @@ from evaluator.harness.samples import all_samples
 from tests.evaluator.processes import alive, descendants
 from tests.evaluator.world import ROOT
 
-pytestmark = [pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 @contextmanager

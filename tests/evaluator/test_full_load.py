@@ -21,7 +21,7 @@ PATIENCE_S = 400
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    judge = "evaluator.harness.judge.Judge"
+    judge = "tests.harness.brisk.BriskJudge"
     with World(tmp_path, PKB_JUDGE=judge, PKB_HEARTBEAT_S="15", PKB_LEASE_S="45", PKB_TICK_S="30") as made:
         yield made
 

@@ -53,6 +53,8 @@ def test_a_file_reaches_the_board(world: World) -> None:
     timing = result["timing"]
     assert timing["speedup_low"] <= timing["speedup"] <= timing["speedup_high"]
     assert result["protocol"] == "paper"
+    assert timing["pairs"] >= 10
+    assert "unranked_protocol" not in result["flags"]
 
     board = until_on_board(world)  # a new best is measured once more before it takes its place
     assert [row["submission_id"] for row in board["rows"]] == [sent["id"]]
@@ -69,14 +71,18 @@ def test_a_file_reaches_the_board(world: World) -> None:
 def test_a_kill_in_the_middle_leaves_one_result_and_no_process(world: World) -> None:
     token = world.ask("prepare")
     worker = world.start_worker()
-    sent = world.ask("post_file", token=token, path=str(FASTER), problem="allreduce", target="cpu4")
+    slow = world.folder / "slow.py"
+    slow.write_text(f"import time\n\ntime.sleep(3)\n{FASTER.read_text()}")
+    sent = world.ask(
+        "post_file", token=token, path=str(slow), problem="allreduce", target="cpu4", mode="check"
+    )
     assert world.ask("wait", id=sent["id"], states=["running"], timeout_s=PATIENCE_S)["state"] == "running"
     family = descendants(worker.pid)
     assert len(family) >= 8, "two jobs of four ranks were expected"
     world.kill(worker)
     world.start_worker()
-    seen = world.ask("wait", id=sent["id"], states=["done"], timeout_s=PATIENCE_S, scores=1)
-    assert (seen["verdict"], seen["attempts"][:2]) == ("correct", ["lease_lost", "scored"]), world.log()
+    seen = world.ask("wait", id=sent["id"], states=["done"], timeout_s=PATIENCE_S)
+    assert (seen["verdict"], seen["attempts"]) == ("correct", ["lease_lost", "scored"]), world.log()
     pause = threading.Event()
     for _ in range(100):
         if not alive(family):

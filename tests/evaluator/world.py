@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 ROOT = Path(__file__).resolve().parents[2]
+_MIGRATED: list[bytes] = []
+"""The SQLite file of the first world after its migrations; the next ones begin with it."""
 
 
 class World:
@@ -38,6 +41,9 @@ class World:
 
     def __enter__(self) -> World:
         self._log = (self.folder / "worker.log").open("ab")
+        if self._database is None and _MIGRATED:
+            self._file.parent.mkdir(parents=True)
+            self._file.write_bytes(_MIGRATED[0])
         self.driver = subprocess.Popen(
             [sys.executable, "-m", "tests.evaluator.driver"],
             cwd=ROOT,
@@ -47,6 +53,8 @@ class World:
             text=True,
         )
         self.ask("setup")
+        if self._database is None and not _MIGRATED:
+            _MIGRATED.append(_copy_of(self._file))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -62,6 +70,10 @@ class World:
         self._log.close()
         if self._database is not None:
             _sql(self._database[0], f'DROP DATABASE IF EXISTS "{self._database[1]}" WITH (FORCE)')
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / "var" / "db.sqlite3"
 
     def ask(self, do: str, **arguments: Any) -> Any:
         """Have the driver do something and return its answer."""
@@ -102,6 +114,12 @@ class World:
                 return
             pause.wait(0.02)
         raise AssertionError(f"{path.name} did not appear in {timeout_s} s\n{self.log()}")
+
+
+def _copy_of(file: Path) -> bytes:
+    """A database as one file, with what its write-ahead log still holds."""
+    with closing(sqlite3.connect(file)) as source:
+        return source.serialize()
 
 
 def _own_database(env: dict[str, str]) -> tuple[str, str] | None:

@@ -83,14 +83,14 @@ def test_every_file_counts_for_the_key() -> None:
     assert content_key({"a": b"bc"}) != content_key({"ab": b"c"})
 
 
-@pytest.mark.serial
+@pytest.mark.processes
 @needs_bubblewrap
 def test_cpu_targets_do_not_build_ahead() -> None:
     with Judge("cpu4", warm=0) as judge:
         assert not judge.prepare(problem="allreduce", solution=FOLDER / "allreduce_cpp_sum.py")
 
 
-@pytest.mark.serial
+@pytest.mark.processes
 @needs_bubblewrap
 def test_a_build_ahead_is_a_cached_build_in_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PKB_BUILD_CACHE", str(tmp_path / "cache"))
@@ -112,7 +112,7 @@ def test_a_build_ahead_is_a_cached_build_in_its_turn(tmp_path: Path, monkeypatch
     assert [unit["name"] for unit in found["build"]["units"]] == ["plain"]
 
 
-@pytest.mark.serial
+@pytest.mark.processes
 @needs_bubblewrap
 def test_the_builder_is_the_judges_own() -> None:
     with Judge("cpu4", warm=0, ahead=True) as judge:

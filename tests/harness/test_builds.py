@@ -54,7 +54,7 @@ def error_log(tmp_path_factory: pytest.TempPathFactory) -> str:
     return refused.value.log
 
 
-@pytest.mark.serial
+@pytest.mark.processes
 def test_registers_and_spills_of_every_kernel(facts: NativeFacts) -> None:
     kernels = facts.kernels()
 
@@ -68,7 +68,7 @@ def test_registers_and_spills_of_every_kernel(facts: NativeFacts) -> None:
     assert {row["arch"] for row in kernels} == {"sm_90a"}
 
 
-@pytest.mark.serial
+@pytest.mark.processes
 def test_mechanisms_show_in_what_was_built(facts: NativeFacts) -> None:
     names = kernels_of(ptx=facts.ptx)
     found = {m.name: m for m in classify(sass=facts.sass, ptx=facts.ptx, imports=facts.imports).mechanisms}
@@ -78,7 +78,7 @@ def test_mechanisms_show_in_what_was_built(facts: NativeFacts) -> None:
     assert {e.where for e in found[SM].evidence} == {next(k for k in names if "pull" in k)}
 
 
-@pytest.mark.serial
+@pytest.mark.processes
 def test_hashes_are_kept_with_the_result(facts: NativeFacts) -> None:
     assert {name: len(value) for name, value in facts.hashes().items()} == {
         "ptx_sha256": 64,
@@ -87,7 +87,7 @@ def test_hashes_are_kept_with_the_result(facts: NativeFacts) -> None:
     assert NativeFacts().hashes() == {}
 
 
-@pytest.mark.serial
+@pytest.mark.processes
 def test_the_first_error_of_nvcc_names_the_authors_line(error_log: str) -> None:
     author = 'import torch\n\nCUDA = r"""\n' + (NATIVE / "kernels.cu").read_text() + '"""\n'
     author = author.replace("unsigned seen;", "unsigned seem;")

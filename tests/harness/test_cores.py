@@ -67,23 +67,22 @@ def ranks() -> list[int]:
     return found
 
 
-@pytest.mark.serial
+@pytest.mark.processes
 @needs_bubblewrap
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core: there is nowhere to move to")
-def test_the_kernel_holds_the_ranks_of_both_jobs_where_they_belong() -> None:
+def test_the_kernel_holds_the_ranks_of_both_jobs_where_they_belong(judge: Judge) -> None:
     """Asked from outside during a job: what `cores.hold` does inside could be seen to work and not be called."""
     held: dict[str, list[list[int]]] = {}
 
     def tell(stage: str, detail: object) -> None:
         held[stage] = sorted(sorted(os.sched_getaffinity(pid)) for pid in ranks())
 
-    with Judge("cpu4") as judge:
-        found = judge.score(
-            problem="allreduce",
-            solution=FOLDER / "allreduce_gather_and_sum.py",
-            protocol="check",
-            on_stage=tell,
-        )
+    found = judge.score(
+        problem="allreduce",
+        solution=FOLDER / "allreduce_gather_and_sum.py",
+        protocol="check",
+        on_stage=tell,
+    )
 
     assert found["verdict"] == "correct", found["message"]
     mine = shares(sorted(os.sched_getaffinity(0)), 4)

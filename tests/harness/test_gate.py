@@ -10,6 +10,8 @@ from evaluator.harness.gate import run_gate
 from evaluator.harness.trustedranks import TrustedRanks
 from problems.registry import Problem, all_problems, load_problem
 
+pytestmark = pytest.mark.processes
+
 RANKS = 4
 SEEDS = 20
 SLUGS = [problem.slug for problem in all_problems() if RANKS in problem.world_sizes]
@@ -21,7 +23,6 @@ def ranks() -> Iterator[TrustedRanks]:
         yield pool
 
 
-@pytest.mark.serial
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("slug", SLUGS)
 def test_the_problem_is_worth_judging(ranks: TrustedRanks, slug: str) -> None:
@@ -32,7 +33,6 @@ def test_the_problem_is_worth_judging(ranks: TrustedRanks, slug: str) -> None:
     assert report.killed, "no mutant applied at all"
 
 
-@pytest.mark.serial
 @pytest.mark.parametrize("slug", SLUGS)
 def test_the_reference_runs_on_the_published_values(ranks: TrustedRanks, slug: str) -> None:
     """Trial 3: where the published generator does something special, it does it there."""
@@ -42,7 +42,6 @@ def test_the_reference_runs_on_the_published_values(ranks: TrustedRanks, slug: s
     assert len(ranks.call(problem, upstream)) == RANKS
 
 
-@pytest.mark.serial
 def test_a_wide_tolerance_does_not_pass(ranks: TrustedRanks, monkeypatch: pytest.MonkeyPatch) -> None:
     """The gate itself can fail: with everything accepted, its mutants live."""
     monkeypatch.setattr("evaluator.harness.gate.check_rank", lambda *args: None)
@@ -52,7 +51,6 @@ def test_a_wide_tolerance_does_not_pass(ranks: TrustedRanks, monkeypatch: pytest
     assert "mutant 'zeros' passes" in report.problems
 
 
-@pytest.mark.serial
 def test_a_wrong_declaration_does_not_pass(ranks: TrustedRanks) -> None:
     """What people read about an output is what the reference returns."""
     problem = load_problem("allreduce")

@@ -50,12 +50,11 @@ def leftovers(judge: Judge, path: Path) -> list[str]:
     return [line for text in found["log"].values() for line in text.splitlines() if "LEFTOVER" in line]
 
 
-def test_the_next_job_finds_nothing_of_the_one_before(tmp_path: Path) -> None:
+def test_the_next_job_finds_nothing_of_the_one_before(judge: Judge, tmp_path: Path) -> None:
     both = tmp_path / "both.py"
     both.write_text(LEAVES.read_text() + "\n" + LOOKS.read_text())
-    with Judge("cpu4") as judge:
-        within = leftovers(judge, both)
-        afterwards = leftovers(judge, LOOKS)
+    within = leftovers(judge, both)
+    afterwards = leftovers(judge, LOOKS)
 
     kinds = ("canary", "ipc", "listener", "variable", "process")
     assert [kind for kind in kinds if not any(kind in line for line in within)] == []

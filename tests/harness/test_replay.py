@@ -122,7 +122,7 @@ def test_an_unknown_size_is_a_usage_error(tmp_path: Path, judge: Any) -> None:
     assert command(tmp_path, result(), "--size", "huge") == 2
 
 
-@pytest.mark.serial
+@pytest.mark.processes
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_real_replay_meets_the_same_wrong_element(tmp_path: Path) -> None:

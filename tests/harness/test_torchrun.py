@@ -60,13 +60,12 @@ def facts(text: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+def ours(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     if host_grade().grade == "none":
         pytest.skip("no sandbox on this host: other sources than the samples don't run")
     path = tmp_path_factory.mktemp("ours") / "solution.py"
     path.write_text(SOLUTION)
-    with Judge("cpu4") as judge:
-        found = judge.score(problem="allreduce", solution=path, protocol="check")
+    found = judge.score(problem="allreduce", solution=path, protocol="check")
     assert found["verdict"] == "correct", found["message"]
     return [facts(found["log"][f"rank {rank} stdout"]) for rank in range(4)]
 
@@ -87,7 +86,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return [facts((folder / str(rank)).read_text()) for rank in range(4)]
 
 
-@pytest.mark.serial
+@pytest.mark.processes
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_environment_and_group_are_those_of_torchrun(

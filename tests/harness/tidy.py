@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from evaluator.harness.judge import Judge
 from evaluator.harness.sandbox import default_host_id
 from evaluator.harness.sandbox.cgroup import job_groups
 from evaluator.harness.sandbox.names import parse, run_root
 from tests.adversary.catalog import FOLDER
+from tests.harness.brisk import BriskJudge
 
 OWN_PLACES = ("/tmp", "/dev/shm")
 PATIENCE_S = 5.0
@@ -78,7 +78,7 @@ def machine(usual_threads: int) -> dict[str, Any]:
 
 
 def scored(paths: list[Path]) -> list[str]:
-    with Judge("cpu4") as judge:
+    with BriskJudge("cpu4") as judge:
         return [
             judge.score(problem="allreduce", solution=path, protocol="check")["verdict"] for path in paths
         ]

@@ -20,7 +20,7 @@ from evaluator.harness.trustedranks import TrustedRanks
 from problems.registry import load_problem
 from tests.problems.collective_forms import FORMS
 
-pytestmark = pytest.mark.serial
+pytestmark = pytest.mark.processes
 HERE = Path(__file__).parent
 FILES = sorted((HERE / "published").glob("*.py"))
 RANKS, CALLS = 4, 3
