@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from django.core.paginator import Page
 
-from leaderboard import columns, model_board, selectors, subset
+from leaderboard import cells, columns, model_board, selectors, subset
 from leaderboard.columns import Column
 from leaderboard.model_board import Filters
 from leaderboard.model_page import MAX_COMPARED
@@ -49,7 +49,7 @@ def ranked_targets() -> list[Target]:
 def named_target(slug: str) -> Target:
     """The target of a path; NotFound lists those that have a board."""
     found = Target.objects.active().filter(ranked=True, slug=slug).first()
-    if found is None or not found.cells:
+    if found is None:
         told = query.none_of(slug, [row.slug for row in ranked_targets()])
         raise NotFound("target.not_found", f"There is no board for such a target: {told}")
     return found
@@ -66,6 +66,8 @@ def named_problem(slug: str) -> Problem:
 def size_on(params: QueryDict, target: Target, usual: str = "") -> str:
     """The size asked for; if none is, ``usual`` where the target has it, else its first."""
     sizes = selectors.ranked_sizes(target)
+    if not sizes:
+        raise NotFound("target.without_board", f"The target {target.slug} has no board.")
     return query.choice(params, "size", sizes, usual if usual in sizes else sizes[0])
 
 
@@ -162,15 +164,21 @@ def board_of_problem(
     params: QueryDict, target: str, problem: str, *, whole: bool = False
 ) -> selectors.ProblemBoard:
     """The board of one problem as it is asked for, a page of it or the ``whole``."""
-    on = named_target(target)
+    policy = cast(Policy, query.choice(params, "policy", POLICIES, "best"))
     page = query.page_number(params)
+    kept = cells.named(
+        target, problem, policy
+    )  # with target and problem, which are looked up where it is empty
+    on, of = (kept[0].target, kept[0].problem) if kept else (named_target(target), named_problem(problem))
+    size = size_on(params, on)
     return selectors.problem_board(
-        problem=named_problem(problem),
+        problem=of,
         target=on,
-        size=size_on(params, on),
-        policy=cast(Policy, query.choice(params, "policy", POLICIES, "best")),
+        size=size,
+        policy=policy,
         kind=cast(Kind, query.choice(params, "kind", [kind for kind in KINDS if kind])),
         page=None if whole else page,
+        cell=next((cell for cell in kept if cell.size == size), None),
     )
 
 

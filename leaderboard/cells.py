@@ -67,15 +67,33 @@ def due() -> Q:
     return Q(due=True) | ~Q(rules=RULES)
 
 
-def fresh(*, problem: Problem, target: Target, size: str, policy: ranking.Policy) -> BoardCell:
-    """The cell of one board, current; an empty one where nothing was ever scored.
+def named(target: str, problem: str, policy: ranking.Policy) -> list[BoardCell]:
+    """The cells of a problem on a target that ranks, by slug, at each size, with both of them.
 
-    Of its two long orders only that of the ``policy`` is read.
+    Of a cell's two long orders only that of the ``policy`` is read, of a problem not its declaration.
     """
+    found = BoardCell.objects.select_related("target", "problem").filter(
+        target__slug=target,
+        target__active=True,
+        target__ranked=True,
+        problem__slug=problem,
+        problem__active=True,
+    )
+    return list(found.defer("problem__spec", _OTHER[policy]))
+
+
+_OTHER = {"best": "latest", "latest": "best"}
+
+
+def fresh(*, problem: Problem, target: Target, size: str, policy: ranking.Policy) -> BoardCell:
+    """The cell of one board, current; an empty one where nothing was ever scored."""
     place = {"problem": problem, "target": target, "size": size}
-    cell = BoardCell.objects.filter(**place).defer("latest" if policy == "best" else "best").first()
-    if cell is None:
-        return BoardCell(**place, due=False, rules=RULES)
+    cell = BoardCell.objects.filter(**place).defer(_OTHER[policy]).first()
+    return current(cell) if cell else BoardCell(**place, due=False, rules=RULES)
+
+
+def current(cell: BoardCell) -> BoardCell:
+    """A cell, computed again if it was due."""
     return refresh(cell.pk) if cell.due or cell.rules != RULES else cell
 
 

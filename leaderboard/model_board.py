@@ -11,7 +11,7 @@ from typing import Any
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 
-from leaderboard import model_rows, summaries
+from leaderboard import model_rows
 from leaderboard.model_rows import Contender, Drawn, ModelRow
 from leaderboard.models import RunSummary
 from problems.models import Target
@@ -48,11 +48,8 @@ def ordered(
     A community run stands from its first result on, and says that it is still running. With ``slugs`` the
     order is that over these problems only. Neither places nor figures are read.
     """
-    waits = set(summaries.on_their_way().filter(target=target).values_list("run_id", flat=True))
     latest: dict[tuple[int, str, str], Contender] = {}
-    for run in model_rows.contenders(_asked(target, size, filters)):
-        if run.run_id in waits:
-            run = run._replace(in_progress=True)
+    for run in model_rows.contenders(_asked(target, size, filters), target):
         if (run.in_progress and filters.verified) or (filters.as_of and run.day > filters.as_of):
             continue
         key = (run.entrant_id, run.harness, run.prompt_variant)
@@ -136,5 +133,5 @@ def rows_of_runs(
 ) -> list[ModelRow]:
     """Runs by id in the order given, whether or not they stand; one without anything there is left out."""
     wanted = RunSummary.objects.filter(run__in=runs, target=target, size=size).order_by()
-    found = sorted(model_rows.contenders(wanted), key=lambda run: runs.index(run.run_id))
+    found = sorted(model_rows.contenders(wanted, target), key=lambda run: runs.index(run.run_id))
     return model_rows.with_figures(found, slugs)

@@ -35,8 +35,9 @@ class ProblemOutcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InDepth:
-    """A run problem by problem: a line for each, and (problem, sample) to (category, speedup)."""
+    """A run with its figures and problem by problem: a line for each, (problem, sample) to (category, speedup)."""
 
+    row: ModelRow
     lines: list[ProblemOutcome]
     cells: dict[tuple[str, int], tuple[str, float | None]]
 
@@ -54,12 +55,12 @@ def places_with_runs(entrant: Entrant) -> list[tuple[str, str]]:
 
 
 def in_depth(row: ModelRow) -> InDepth:
-    """A run over all active problems, in the order of their numbers; ``row`` was just read."""
-    detail = RunSummary.objects.values_list("detail", flat=True).get(pk=row.summary_id)
+    """A run over all active problems, in the order of their numbers; ``row`` was just read, without figures."""
+    figures, detail = RunSummary.objects.values_list("figures", "detail").get(pk=row.summary_id)
     samples = {
         (slug, sample): (category, speedup) for slug, sample, category, speedup, *_ in detail["samples"]
     }
-    return InDepth(_lines(detail, _named(None)), samples)
+    return InDepth(row._replace(figures=figures), _lines(detail, _named(None)), samples)
 
 
 def outcomes_of(

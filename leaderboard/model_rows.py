@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
-from django.db.models import BooleanField, ExpressionWrapper, QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Coalesce, TruncDate
 
 from leaderboard import subset, summaries
 from leaderboard.models import RunSummary
+from problems.models import Target
 
 
 class Contender(NamedTuple):
@@ -113,9 +114,11 @@ _ROW = (
 )  # fmt: skip
 
 
-def contenders(wanted: QuerySet[RunSummary]) -> list[Contender]:
-    """Some summaries as contenders, in no order; what was due is computed first."""
-    return [Contender(*values) for values in _current(wanted, _ORDER)]
+def contenders(wanted: QuerySet[RunSummary], target: Target) -> list[Contender]:
+    """Some summaries of a target as contenders, in no order; what was due is computed first."""
+    waiting = summaries.on_their_way().filter(target=target).values("run_id")
+    wanted = wanted.annotate(waits=ExpressionWrapper(Q(run_id__in=waiting), BooleanField()))
+    return [Contender(*values) for values in _current(wanted, (*_ORDER, "waits"))]
 
 
 def read(wanted: QuerySet[RunSummary]) -> list[ModelRow]:

@@ -107,10 +107,9 @@ def model(request: HttpRequest, slug: str) -> HttpResponse:
         "titles": {row.slug: row.title for row in targets},
     }
     if chosen:
-        runs = model_rows.whole(found)
-        (row,) = (one for one in runs if one.run_id == chosen.run_id)
-        context |= {"runs": runs, "over_time": charts.runs(runs) if len(runs) > 1 else None}
-        context |= _in_depth(row, target, size, page) | {"paged": "page" in request.GET}
+        over_time = charts.runs(model_rows.whole(found)) if len(found) > 1 else None
+        context |= {"runs": found, "over_time": over_time, "paged": "page" in request.GET}
+        context |= _in_depth(chosen, target, size, page)
     return render(request, "leaderboard/model.html", context)
 
 
@@ -123,17 +122,18 @@ def model_json(request: HttpRequest, slug: str) -> JsonResponse:
     chosen = asked.run_of(request.GET, found)
     document: dict[str, Any] = {"model": entrant.name, "target": target.slug, "size": size, "run": None}
     if chosen:
-        (row,) = model_rows.whole([chosen])
+        depth = model_page.in_depth(chosen)
         document |= {
-            "run": model_twins.public_row(row) | {"place": None},
-            "problems": [line._asdict() for line in model_page.in_depth(row).lines],
+            "run": model_twins.public_row(depth.row) | {"place": None},
+            "problems": [line._asdict() for line in depth.lines],
             "runs": [one.run_slug for one in found],
         }
     return JsonResponse(document)
 
 
-def _in_depth(row: ModelRow, target: Target, size: str, page: int) -> dict[str, Any]:
-    depth = model_page.in_depth(row)
+def _in_depth(run: ModelRow, target: Target, size: str, page: int) -> dict[str, Any]:
+    depth = model_page.in_depth(run)
+    row = depth.row
     solved = sorted((line for line in depth.lines if line.speedup), key=lambda line: -(line.speedup or 0))
     slugs = [line.problem for line in depth.lines]
     return {

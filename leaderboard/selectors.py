@@ -135,12 +135,16 @@ def problem_board(
     policy: ranking.Policy = "best",
     kind: Kind = "",
     page: int | None = None,
+    cell: BoardCell | None = None,
 ) -> ProblemBoard:
     """Rank one score per entrant: the fastest (``best``) or the newest (``latest``).
 
     ``page`` counts from 1, and beyond the last one it is the last; without it all rows are read.
+    ``cell`` is what is kept of the board, if it was read already.
     """
-    cell = cells.fresh(problem=problem, target=target, size=size, policy=policy)
+    cell = (
+        cells.current(cell) if cell else cells.fresh(problem=problem, target=target, size=size, policy=policy)
+    )
     lines = cells.lines(cell, policy, kind)
     places = ranking.places(lines, [line.noise_floor for line in lines])
     place_of = {line.score_id: place for line, place in zip(lines, places, strict=True)}

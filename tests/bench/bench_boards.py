@@ -130,6 +130,7 @@ def server(port: int, **more: str) -> Iterator[Site]:
         "DJANGO_SETTINGS_MODULE": "tests.bench.settings",
         "LOG_LEVEL": "ERROR",
         "PKB_RATE_ANON": "1000000/min",
+        "DATABASE_CONN_MAX_AGE": "3600",  # a process of the database that ends takes its count along
         **more,
     }
     with running([*command, "--workers", str(WORKERS)], env) as process:
