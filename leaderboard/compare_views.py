@@ -70,7 +70,7 @@ def taxonomy(request: HttpRequest) -> HttpResponse:
     target, size, targets = asked.place(request.GET)
     part = subset.read(request.GET, options=True)
     found = model_board.ordered(target=target, size=size, filters=Filters(), slugs=part.chosen)
-    rows = [] if part.chosen == () else model_rows.in_brief(found[:IN_TAXONOMY])
+    rows = [] if part.chosen == () else model_rows.in_brief(found[:IN_TAXONOMY])[0]
     context = {
         "target": target,
         "targets": targets,

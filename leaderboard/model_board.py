@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -59,7 +59,7 @@ def ordered(
     found = list(latest.values())
     if slugs is not None:
         found = model_rows.resorted(found, slugs)
-    return sorted(found, key=lambda run: _sort_key(run, filters.sort))
+    return sorted(found, key=_ORDERS[filters.sort])
 
 
 def _asked(target: Target, size: str, filters: Filters) -> QuerySet[RunSummary]:
@@ -74,17 +74,26 @@ def _asked(target: Target, size: str, filters: Filters) -> QuerySet[RunSummary]:
     return rows.order_by()
 
 
-def _sort_key(run: Contender, sort: str) -> tuple[Any, ...]:
-    name = (run.model.lower(), run.harness, run.prompt_variant, run.run_id)
-    if sort == "name":
-        return name
-    value: float = {
-        "pass_1": run.pass_1,
-        "geometric_mean": run.geometric_mean,
-        "solved": run.solved,
-        "date": run.day.toordinal(),
-    }.get(sort, run.fast_1)
-    return (-value, -run.fast_1, -run.pass_1, *name)
+def _name(run: Contender) -> tuple[Any, ...]:
+    return run.model.lower(), run.harness, run.prompt_variant, run.run_id
+
+
+_Order = Callable[[Contender], tuple[Any, ...]]
+
+
+def _falling(value: Callable[[Contender], float]) -> _Order:
+    """Order by a value, the highest first; equals by fast_1, pass_1 and name."""
+    return lambda run: (-value(run), -run.fast_1, -run.pass_1, *_name(run))
+
+
+_ORDERS: dict[str, _Order] = {
+    "fast_1": _falling(lambda run: run.fast_1),
+    "pass_1": _falling(lambda run: run.pass_1),
+    "geometric_mean": _falling(lambda run: run.geometric_mean),
+    "solved": _falling(lambda run: run.solved),
+    "date": _falling(lambda run: run.day.toordinal()),
+    "name": _name,
+}
 
 
 def board_page(
@@ -94,26 +103,40 @@ def board_page(
     return Paginator(ordered(target=target, size=size, filters=filters, slugs=slugs), PAGE).get_page(page)
 
 
-def lines(page: Page[Contender], slugs: Sequence[str] | None = None) -> list[ModelRow]:
-    """The rows of a page with what the board shows of their figures, over some problems or the whole track."""
-    found = list(page.object_list)
+def shown(
+    page: Page[Contender], ahead: int, slugs: Sequence[str] | None = None
+) -> tuple[list[ModelRow], Sequence[Drawn | ModelRow]]:
+    """The rows of a page with what the board shows of their figures, and its first runs by place to be drawn.
+
+    All over some problems or the whole track; the drawn ones have their fast_p curves.
+    """
+    found, first = placed(page), _leaders(page, ahead)
     if slugs is None:
-        return placed(model_rows.in_brief(found), page)
-    return placed(model_rows.with_figures(found, slugs, bands=False), page)
+        return model_rows.in_brief(found, first)
+    return (
+        model_rows.with_figures(found, slugs, bands=False),
+        model_rows.with_figures(first, slugs),
+    )
 
 
 def leaders(
     page: Page[Contender], count: int, slugs: Sequence[str] | None = None
 ) -> Sequence[Drawn | ModelRow]:
     """The first runs by place of the board that a page is of, with their fast_p curves."""
-    ahead = sorted(page.paginator.object_list, key=lambda run: -run.fast_1)[:count]
-    return model_rows.drawn(ahead) if slugs is None else model_rows.with_figures(ahead, slugs)
+    first = _leaders(page, count)
+    return model_rows.in_brief((), first)[1] if slugs is None else model_rows.with_figures(first, slugs)
 
 
-def placed(rows: Sequence[ModelRow], page: Page[Contender]) -> list[ModelRow]:
-    """Rows with their places on the board that a page is of: by fast_1, whatever the order; equals share one."""
+def _leaders(page: Page[Contender], count: int) -> list[Contender]:
+    return sorted(page.paginator.object_list, key=lambda run: -run.fast_1)[:count]
+
+
+def placed(page: Page[Contender]) -> list[Contender]:
+    """The runs of a page with their places: by fast_1, whatever the order shown; equals share a place."""
     values = sorted(run.fast_1 for run in page.paginator.object_list)
-    return [row._replace(place=1 + len(values) - bisect_right(values, row.fast_1)) for row in rows]
+    return [
+        run._replace(place=1 + len(values) - bisect_right(values, run.fast_1)) for run in page.object_list
+    ]
 
 
 def model_board(
@@ -124,8 +147,8 @@ def model_board(
     With ``slugs`` everything is taken over these problems only, and curves carry no bands.
     """
     found = ordered(target=target, size=size, filters=filters, slugs=slugs)
-    page = Paginator(found, max(len(found), 1)).get_page(1)
-    return placed(model_rows.with_figures(found, slugs, bands=False), page)
+    whole = Paginator(found, max(len(found), 1)).get_page(1)
+    return model_rows.with_figures(placed(whole), slugs, bands=False)
 
 
 def rows_of_runs(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
-from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
+from django.db.models import BooleanField, Case, ExpressionWrapper, F, JSONField, Q, QuerySet, When
 from django.db.models.functions import Coalesce, TruncDate
 
 from leaderboard import subset, summaries
@@ -29,6 +29,7 @@ class Contender(NamedTuple):
     geometric_mean: float
     solved: int
     in_progress: bool = False
+    place: int = 0
 
     @property
     def label(self) -> str:
@@ -102,6 +103,7 @@ def label(model: str, harness: str, prompt_variant: str) -> str:
     return f"{model} ({', '.join(extra)})" if extra else model
 
 
+_NOTHING: Mapping[str, Any] = {}
 _DAY = Coalesce("run__date", TruncDate("run__created_at"))
 _ORDER = (
     "pk", "run_id", "run__entrant_id", "run__entrant__name", "run__harness", "run__prompt_variant", _DAY, "pass_1",
@@ -118,37 +120,52 @@ def contenders(wanted: QuerySet[RunSummary], target: Target) -> list[Contender]:
     """Some summaries of a target as contenders, in no order; what was due is computed first."""
     waiting = summaries.on_their_way().filter(target=target).values("run_id")
     wanted = wanted.annotate(waits=ExpressionWrapper(Q(run_id__in=waiting), BooleanField()))
-    return [Contender(*values) for values in _current(wanted, (*_ORDER, "waits"))]
+    return [Contender(*values[:-1]) for values in _current(wanted, (*_ORDER, "waits"))]
 
 
 def read(wanted: QuerySet[RunSummary]) -> list[ModelRow]:
     """Some summaries as rows without figures, in their order; what was due is computed first."""
-    return [ModelRow(*values) for values in _current(wanted, _ROW)]
+    return [ModelRow(*values[:-1]) for values in _current(wanted, _ROW)]
 
 
 def _current(wanted: QuerySet[RunSummary], columns: Sequence[Any]) -> list[Sequence[Any]]:
+    """Columns of summaries of which none is due, and a last one that says so."""
     listed = wanted.annotate(late=ExpressionWrapper(summaries.due(), BooleanField()))
     found = list(listed.values_list(*columns, "late"))
-    if any(late for *_, late in found):
+    if any(values[-1] for values in found):
         summaries.ensure(wanted)
         found = list(listed.values_list(*columns, "late"))
-    return [values for *values, _ in found]
+    return found
+
+
+def _row(
+    run: Contender, values: Sequence[Any], *, figures: Any = _NOTHING, brief: Any = _NOTHING
+) -> ModelRow:
+    return ModelRow._make((*values, run.place, run.in_progress, figures, brief))
 
 
 def with_kept(found: Sequence[Contender], kept: Any) -> list[tuple[ModelRow, Any]]:
     """The rows of some contenders in their order, each with a column or expression of what is kept of it."""
     wanted = RunSummary.objects.filter(pk__in=[run.summary_id for run in found]).order_by()
     loaded = {values[0]: values for values in wanted.values_list(*_ROW, kept)}
-    return [
-        (ModelRow(*values[:-1])._replace(in_progress=run.in_progress), values[-1])
-        for run in found
-        if (values := loaded.get(run.summary_id))
-    ]
+    here = [(run, loaded[run.summary_id]) for run in found if run.summary_id in loaded]
+    return [(_row(run, values[:-1]), values[-1]) for run, values in here]
 
 
-def in_brief(found: Sequence[Contender]) -> list[ModelRow]:
-    """The rows with what a line of the board shows of their figures."""
-    return [row._replace(brief=brief) for row, brief in with_kept(found, "brief")]
+def in_brief(
+    found: Sequence[Contender], ahead: Sequence[Contender] = ()
+) -> tuple[list[ModelRow], list[Drawn]]:
+    """The rows with what a line of the board shows of their figures, and the fast_p curves of those ahead."""
+    drawn = [run.summary_id for run in ahead]
+    curve = Case(When(pk__in=drawn, then=F("figures__fast_p")), output_field=JSONField())
+    wanted = RunSummary.objects.filter(pk__in={*drawn, *(run.summary_id for run in found)}).order_by()
+    loaded = {values[0]: values for values in wanted.values_list(*_ROW, "brief", curve)}
+    rows = [(run, loaded[run.summary_id]) for run in found if run.summary_id in loaded]
+    curves = [(run, loaded[run.summary_id][-1]) for run in ahead if run.summary_id in loaded]
+    return (
+        [_row(run, values[:-2], brief=values[-2]) for run, values in rows],
+        [Drawn(run.label, run.entrant_id, {"fast_p": value}) for run, value in curves],
+    )
 
 
 def with_figures(
@@ -179,17 +196,6 @@ def whole(rows: Sequence[ModelRow]) -> list[ModelRow]:
     wanted = RunSummary.objects.filter(pk__in=[row.summary_id for row in rows]).order_by()
     figures = dict(wanted.values_list("pk", "figures"))
     return [row._replace(figures=figures[row.summary_id]) for row in rows if row.summary_id in figures]
-
-
-def drawn(found: Sequence[Contender]) -> list[Drawn]:
-    """The fast_p curves of some contenders."""
-    wanted = RunSummary.objects.filter(pk__in=[run.summary_id for run in found]).order_by()
-    curves = dict(wanted.values_list("pk", "figures__fast_p"))
-    return [
-        Drawn(run.label, run.entrant_id, {"fast_p": curves[run.summary_id]})
-        for run in found
-        if run.summary_id in curves
-    ]
 
 
 def resorted(found: Sequence[Contender], slugs: Sequence[str]) -> list[Contender]:

@@ -44,7 +44,7 @@ def document(
     page: Page[Contender], target: Target, size: str, filters: Filters, slugs: Sequence[str] | None = None
 ) -> str:
     """A page of the board as JSON, with all figures: they go as they are stored, read by nobody on the way."""
-    found = list(page.object_list)
+    found = model_board.placed(page)
     if slugs is not None:  # over some problems nothing is stored
         rows = model_rows.with_figures(found, slugs, bands=False)
         texts = [json.dumps(row.figures) for row in rows]
@@ -53,7 +53,7 @@ def document(
         rows, texts = [row for row, _ in stored], [text for _, text in stored]
     lines = [
         f"{json.dumps(identity(row))[:-1]}, {text.lstrip()[1:]}"
-        for row, text in zip(model_board.placed(rows, page), texts, strict=True)
+        for row, text in zip(rows, texts, strict=True)
     ]
     head = {
         "target": target.slug,

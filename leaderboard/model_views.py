@@ -29,7 +29,7 @@ def models(request: HttpRequest) -> HttpResponse:
     except asked.NoTargets:
         return render(request, "leaderboard/index.html", {"targets": [], "board_kind": "models"})
     page, part = wanted.load(), wanted.part.chosen
-    rows = [] if part == () else model_board.lines(page, part)
+    rows, leaders = ([], []) if part == () else model_board.shown(page, ON_CHART, part)
     context: dict[str, Any] = {
         "target": wanted.target,
         "targets": wanted.targets,
@@ -46,7 +46,6 @@ def models(request: HttpRequest) -> HttpResponse:
         "board_kind": "models" if wanted.filters.verified else "community",
     }
     if rows:
-        leaders = model_board.leaders(page, ON_CHART, part)
         context |= {
             "track": rows[0].brief["track"],
             "figure": charts.fast_p(leaders),

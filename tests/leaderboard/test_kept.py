@@ -218,7 +218,7 @@ def test_pages_of_fifty_know_of_all(client: Client) -> None:
 
 
 PATHS = {
-    "/boards/models/?target=cpu4": 5,
+    "/boards/models/?target=cpu4": 4,
     "/boards/models.json?target=cpu4": 3,
     "/api/v1/leaderboards/cpu4/models/": 3,
     "/boards/cpu4/a/": 3,
