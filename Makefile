@@ -23,7 +23,7 @@ $(STAMP): requirements.txt requirements-dev.txt
 	@touch $@
 
 demo: setup ## Set up, start web and one evaluator, submit the samples, print results, keep serving
-	$(BIN)/python manage.py demo $(ARGS)
+	$(BIN)/python manage.py demo --port $(PORT) $(ARGS)
 
 migrate: setup ## Bring the database and the catalogue in it up to date
 	$(BIN)/python manage.py migrate

@@ -6,4 +6,4 @@ from django.http import HttpRequest
 
 def site(request: HttpRequest) -> dict[str, str]:
     """Return the site's name."""
-    return {"site_name": settings.SITE_NAME}
+    return {"portal_name": settings.SITE_NAME}

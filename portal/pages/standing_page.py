@@ -13,7 +13,7 @@ from leaderboard.querysets import INPUT_SET
 from portal.submissions import policies, standing
 from portal.submissions.models import Appeal, Submission
 
-SHOWN_TWINS = 10
+SHOWN_TWINS, LOOKED_AT = 10, 100
 
 
 def context(submission: Submission, viewer: policies.Viewer) -> dict[str, Any]:
@@ -89,9 +89,11 @@ def _triage(submission: Submission) -> list[dict[str, Any]]:
 
 
 def _twins(submission: Submission, viewer: policies.Viewer) -> list[Submission]:
-    """Other submissions of the same file, as far as the viewer may see them."""
+    """Other submissions of the same file, of those whose source the viewer may see: equality tells of a source too."""
+    if not policies.can_view_source(viewer, submission):
+        return []
     same = Submission.objects.listed_for(viewer).same_source_as(submission).with_names()
-    return list(same[:SHOWN_TWINS])
+    return [twin for twin in same[:LOOKED_AT] if policies.can_view_source(viewer, twin)][:SHOWN_TWINS]
 
 
 def _can_appeal(submission: Submission, viewer: policies.Viewer, appeals: list[Appeal]) -> bool:

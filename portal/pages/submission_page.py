@@ -140,7 +140,8 @@ def _stages(submission: Submission, attempt: Attempt | None) -> list[dict[str, A
     ends = [*(at for _, at in reached[1:]), submission.finished_at]
     took = {name: (end - at).total_seconds() for (name, at), end in zip(reached, ends, strict=True) if end}
     starts = dict(reached)
-    order = ["queued", *(name for name in STAGES if name != "received" or name in began)]
+    skipped = {"received"} if submission.mode == "profile" else {"received", "profiling"}
+    order = ["queued", *(name for name in STAGES if name not in skipped or name in began)]
     last = reached[-1][0]
     return [
         {

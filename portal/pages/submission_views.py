@@ -182,6 +182,10 @@ def live(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     count = query.number(request.GET, "n", low=0, high=10**6, default=0)
     same = request.GET.get("seen", "") == submission_page.mark_of(submission)
     context = submission_page.context(submission, request.user, looks=count + 1 if same else 0)
+    context["live"] = True
+    if submission.is_final:
+        context |= standing_page.context(submission, request.user)
+        context |= profile.context(submission, request.user)
     return render(request, "submissions/_live.html", context)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import DatabaseError, connection
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
@@ -51,6 +51,8 @@ def home(request: HttpRequest) -> HttpResponse:
 
 def problem(request: HttpRequest, slug: str) -> HttpResponse:
     """One problem: what each rank gets and must return, what bounds it, its reference and prompt."""
+    if slug.isdecimal() and (numbered := Problem.objects.active().filter(number=int(slug[:9])).first()):
+        return redirect(numbered)
     context = problem_context(slug)
     context["board"] = _board_of(context["problem"])
     context["beside"] = beside(context["problem"])

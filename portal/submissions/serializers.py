@@ -7,6 +7,7 @@ from rest_framework.reverse import reverse
 
 from portal.core.fields import BooleanField, ChoiceField
 from portal.core.query import none_of
+from portal.submissions import policies
 from portal.submissions.models import Entrant, ModelRun, Submission
 from portal.submissions.serving import notice
 from portal.submissions.states import WAITING, Mode, State
@@ -145,6 +146,14 @@ class SubmissionSerializer(serializers.ModelSerializer[Submission]):
             "poll_after", "notice", "links",
         )  # fmt: skip
         read_only_fields = fields
+
+    def to_representation(self, instance: Submission) -> dict[str, Any]:
+        """Leave out the file's name for those who may not see the file."""
+        shown = super().to_representation(instance)
+        viewer = getattr(self.context.get("request"), "user", None)
+        if viewer is None or not policies.can_view_source(viewer, instance):
+            shown["source_name"] = ""
+        return shown
 
     def get_run(self, submission: Submission) -> dict[str, Any]:
         """Name the run and its entrant."""

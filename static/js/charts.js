@@ -73,7 +73,7 @@ function save(data, layout, format, name, paper) {
 }
 
 if (plot) {
-  const figures = [...document.querySelectorAll("figure[data-chart]")];
+  const figures = new Set();
   const seen = new IntersectionObserver((entries) => {
     for (const entry of entries.filter((e) => e.isIntersecting)) {
       seen.unobserve(entry.target);
@@ -81,7 +81,16 @@ if (plot) {
       entry.target.dataset.drawn = "yes";
     }
   }, { rootMargin: "200px" });
-  figures.forEach((figure) => seen.observe(figure));
+  /** Watch every figure on the page that is not watched yet: some come later. */
+  const watch = () => {
+    for (const figure of document.querySelectorAll("figure[data-chart]"))
+      if (!figures.has(figure)) {
+        figures.add(figure);
+        seen.observe(figure);
+      }
+  };
+  watch();
+  document.addEventListener("htmx:after:swap", watch);
   window.addEventListener("beforeprint", () => figures.forEach(draw));
-  dark.addEventListener("change", () => figures.filter((f) => f.dataset.drawn).forEach(draw));
+  dark.addEventListener("change", () => [...figures].filter((f) => f.dataset.drawn).forEach(draw));
 }

@@ -121,6 +121,48 @@ def test_a_time_on_cards_is_shown_by_every_clock_it_comes_from(client: Client) -
 
 
 @pytest.mark.django_db
+def test_the_last_live_part_brings_what_a_reload_would(client: Client) -> None:
+    author = factories.UserFactory()
+    row = factories.judged(author)
+    client.force_login(author)
+    whole, live = page_of(client, row), page_of(client, row, "live/")
+    for part in ("Run the same calls again", "Withdraw it", "Boards it counts for:"):
+        assert part in whole
+        assert part in live
+    assert '<div id="after" hx-swap-oob="true">' in live
+    assert whole.count('id="after"') == 1
+    assert "hx-swap-oob" not in whole
+    waiting = factories.submission(author)
+    assert 'id="after"' not in page_of(client, waiting, "live/")
+    assert "Boards it counts for if it is correct" in page_of(client, waiting)
+    assert "Boards it counts for" not in page_of(client, factories.judged(author, verdict="incorrect"))
+
+
+@pytest.mark.django_db
+def test_who_may_not_see_a_file_learns_neither_its_name_nor_its_equals(client: Client) -> None:
+    author, other = factories.UserFactory(), factories.UserFactory()
+    row = factories.judged(author, source_name="my_secret_trick.py")
+    factories.judged(other, source_name="stolen.py")
+    for viewer, sees in ((None, False), (other, False), (author, True)):
+        client.logout()
+        if viewer:
+            client.force_login(viewer)
+        text = page_of(client, row) + client.get(f"/api/v1/submissions/{row.pk}/").content.decode()
+        assert ("my_secret_trick.py" in text) == sees
+        assert "The same file, sent before or after" not in text
+    row.source_public = True
+    row.save()
+    assert "my_secret_trick.py" in client.get(f"/api/v1/submissions/{row.pk}/").content.decode()
+
+
+@pytest.mark.django_db
+def test_a_problem_is_found_by_its_number(client: Client) -> None:
+    problem = factories.ProblemFactory()
+    assert client.get(f"/problems/{problem.number}/")["Location"] == problem.get_absolute_url()
+    assert client.get("/problems/999/").status_code == 404
+
+
+@pytest.mark.django_db
 def test_only_the_author_sees_source_and_log(client: Client) -> None:
     author = factories.UserFactory()
     row = factories.judged(author, text="def solution(x):\n    return x  # my trick\n")
