@@ -212,15 +212,18 @@ def test_flags_are_for_the_author_and_staff_only(client: Client) -> None:
 
 
 def test_identical_sources_are_linked_as_far_as_the_viewer_may_see(client: Client) -> None:
-    row, twin = factories.judged(), factories.judged()
-    hidden = factories.judged(results_public=False)
-    other = factories.judged(text=factories.GOOD + "\n# mine\n")
+    row, twin = factories.judged(source_public=True), factories.judged(source_public=True)
+    closed = factories.judged()
+    hidden = factories.judged(source_public=True, results_public=False)
+    other = factories.judged(source_public=True, text=factories.GOOD + "\n# mine\n")
     page = client.get(f"/submissions/{row.pk}/").content.decode()
     assert str(twin.pk) in page
-    assert str(hidden.pk) not in page
-    assert str(other.pk) not in page
+    for unseen in (closed, hidden, other):
+        assert str(unseen.pk) not in page
     client.force_login(staff())
-    assert str(hidden.pk) in client.get(f"/submissions/{row.pk}/").content.decode()
+    seen = client.get(f"/submissions/{row.pk}/").content.decode()
+    assert str(hidden.pk) in seen
+    assert str(closed.pk) in seen
 
 
 def test_the_seed_is_published_with_the_finished_result_only(client: Client) -> None:
