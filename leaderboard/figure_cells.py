@@ -11,24 +11,42 @@ from leaderboard.words import UNKNOWN, share, speed
 _NOTHING = f'<span class="muted">{UNKNOWN}</span>'
 
 
-def figure_cells(figures: Mapping[str, Any]) -> dict[str, str]:
-    """The cells of a run's figures by column, as they are kept beside them; nothing that somebody wrote."""
+COLUMNS = ("fast_1", "curve", "pass_1", "pass_k", "geometric_mean", "solved", "roof_50", "samples")
+"""Columns whose cells are kept, in their order there."""
+
+
+def kept(figures: Mapping[str, Any]) -> str:
+    """The figures as they are kept: the number of problems, then a cell a line; nothing that somebody wrote."""
+    return "\n".join((str(figures["track"]), *_cells(figures)))
+
+
+def by_column(text: str) -> dict[str, str]:
+    """The cells of what is kept."""
+    return dict(zip(COLUMNS, text.split("\n")[1:], strict=True))
+
+
+def track_of(text: str) -> int:
+    """How many problems the figures that are kept were taken over."""
+    return int(text.partition("\n")[0])
+
+
+def _cells(figures: Mapping[str, Any]) -> tuple[str, ...]:
     passed, fast, mean = figures["pass_at"], figures["fast_1_at"], figures["geometric_mean"]
     k, waiting = max(passed, key=int), figures["provisional"]
     best = share(passed[k]) + _small(f"k = {k}, fast {share(fast[k])}") if k != "1" else _NOTHING
     whole = _small(f"all {speed(mean['whole'])}")
     solved = _small(f"of {figures['track']}; {figures['faster']} faster")
     solved += _small(f"{waiting} provisional") if waiting else ""
-    return {
-        "fast_1": f'<td class="num"><strong>{share(fast["1"])}</strong>{_band(figures["fast_1_band"])}</td>',
-        "curve": f"<td>{_spark(figures['fast_p'])}</td>",
-        "pass_1": f'<td class="num">{share(passed["1"])}{_band(figures["pass_1_band"])}</td>',
-        "pass_k": f'<td class="num nowrap">{best}</td>',
-        "geometric_mean": f'<td class="num nowrap">{speed(mean["solved"])}{whole}</td>',
-        "solved": f'<td class="num nowrap">{figures["solved"]}{solved}</td>',
-        "roof_50": f'<td class="num">{share(figures["roof_u"]["value"][10])}</td>',
-        "samples": f'<td class="num">{figures["n"]}</td>',
-    }
+    return (
+        f'<td class="num"><strong>{share(fast["1"])}</strong>{_band(figures["fast_1_band"])}</td>',
+        f"<td>{_spark(figures['fast_p'])}</td>",
+        f'<td class="num">{share(passed["1"])}{_band(figures["pass_1_band"])}</td>',
+        f'<td class="num nowrap">{best}</td>',
+        f'<td class="num nowrap">{speed(mean["solved"])}{whole}</td>',
+        f'<td class="num nowrap">{figures["solved"]}{solved}</td>',
+        f'<td class="num">{share(figures["roof_u"]["value"][10])}</td>',
+        f'<td class="num">{figures["n"]}</td>',
+    )
 
 
 def _small(text: str) -> str:

@@ -5,7 +5,7 @@ Whatever somebody wrote, and whatever was made of it, goes through ``escape``; f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 from html import escape
@@ -13,7 +13,7 @@ from html import escape
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
-from leaderboard import marks
+from leaderboard import figure_cells, marks
 from leaderboard.charts import CATEGORY_WORDS, PALETTE_SIZE
 from leaderboard.columns import Column
 from leaderboard.marks import Mark
@@ -50,7 +50,7 @@ def model_lines(rows: Sequence[ModelRow], columns: Sequence[Column], target: str
 
 
 def _model_line(row: ModelRow, columns: Sequence[Column], models: str, query: str) -> str:
-    cells: Mapping[str, str] = row.brief["cells"]
+    cells = figure_cells.by_column(row.cells)
     shown = "".join(
         cells[column.key] if column.key in cells else _of_run(row, column.key) for column in columns
     )

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from django.db.models import BooleanField, Case, ExpressionWrapper, F, JSONField, Q, QuerySet, When
 from django.db.models.functions import Coalesce, TruncDate
 
-from leaderboard import subset, summaries
+from leaderboard import figure_cells, subset, summaries
 from leaderboard.models import RunSummary
+from leaderboard.querysets import RULES
 from problems.models import Target
 
 
@@ -60,7 +61,7 @@ class ModelRow(NamedTuple):
     place: int = 0
     in_progress: bool = False
     figures: Mapping[str, Any] = {}
-    brief: Mapping[str, Any] = {}
+    cells: str = ""
 
     @property
     def label(self) -> str:
@@ -120,28 +121,26 @@ def contenders(wanted: QuerySet[RunSummary], target: Target) -> list[Contender]:
     """Some summaries of a target as contenders, in no order; what was due is computed first."""
     waiting = summaries.on_their_way().filter(target=target).values("run_id")
     wanted = wanted.annotate(waits=ExpressionWrapper(Q(run_id__in=waiting), BooleanField()))
-    return [Contender(*values[:-1]) for values in _current(wanted, (*_ORDER, "waits"))]
+    return [Contender(*values[:-2]) for values in _current(wanted, (*_ORDER, "waits"))]
 
 
 def read(wanted: QuerySet[RunSummary]) -> list[ModelRow]:
     """Some summaries as rows without figures, in their order; what was due is computed first."""
-    return [ModelRow(*values[:-1]) for values in _current(wanted, _ROW)]
+    return [ModelRow(*values[:-2]) for values in _current(wanted, _ROW)]
 
 
 def _current(wanted: QuerySet[RunSummary], columns: Sequence[Any]) -> list[Sequence[Any]]:
-    """Columns of summaries of which none is due, and a last one that says so."""
-    listed = wanted.annotate(late=ExpressionWrapper(summaries.due(), BooleanField()))
-    found = list(listed.values_list(*columns, "late"))
-    if any(values[-1] for values in found):
+    """Columns of summaries, all of them current, before the two that say so."""
+    listed = wanted.values_list(*columns, "due", "rules")
+    found = list(listed)
+    if any(values[-2] or values[-1] != RULES for values in found):
         summaries.ensure(wanted)
-        found = list(listed.values_list(*columns, "late"))
+        found = list(listed.all())
     return found
 
 
-def _row(
-    run: Contender, values: Sequence[Any], *, figures: Any = _NOTHING, brief: Any = _NOTHING
-) -> ModelRow:
-    return ModelRow._make((*values, run.place, run.in_progress, figures, brief))
+def _row(run: Contender, values: Sequence[Any], *, figures: Any = _NOTHING, cells: str = "") -> ModelRow:
+    return ModelRow._make((*values, run.place, run.in_progress, figures, cells))
 
 
 def with_kept(found: Sequence[Contender], kept: Any) -> list[tuple[ModelRow, Any]]:
@@ -159,11 +158,11 @@ def in_brief(
     drawn = [run.summary_id for run in ahead]
     curve = Case(When(pk__in=drawn, then=F("figures__fast_p")), output_field=JSONField())
     wanted = RunSummary.objects.filter(pk__in={*drawn, *(run.summary_id for run in found)}).order_by()
-    loaded = {values[0]: values for values in wanted.values_list(*_ROW, "brief", curve)}
+    loaded = {values[0]: values for values in wanted.values_list(*_ROW, "cells", curve)}
     rows = [(run, loaded[run.summary_id]) for run in found if run.summary_id in loaded]
     curves = [(run, loaded[run.summary_id][-1]) for run in ahead if run.summary_id in loaded]
     return (
-        [_row(run, values[:-2], brief=values[-2]) for run, values in rows],
+        [_row(run, values[:-2], cells=values[-2]) for run, values in rows],
         [Drawn(run.label, run.entrant_id, {"fast_p": value}) for run, value in curves],
     )
 
@@ -185,7 +184,7 @@ def over(row: ModelRow, detail: Mapping[str, Any], slugs: Sequence[str], *, band
     values = subset.figures(detail, slugs, row.samples, bands=bands)
     return row._replace(
         figures=values,
-        brief=summaries.brief(values),
+        cells=figure_cells.kept(values),
         pass_1=values["pass_at"]["1"],
         fast_1=values["fast_1_at"]["1"],
     )

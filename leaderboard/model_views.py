@@ -10,7 +10,17 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from leaderboard import asked, charts, columns, model_board, model_page, model_rows, model_twins, selectors
+from leaderboard import (
+    asked,
+    charts,
+    columns,
+    figure_cells,
+    model_board,
+    model_page,
+    model_rows,
+    model_twins,
+    selectors,
+)
 from leaderboard.model_rows import ModelRow
 from leaderboard.published import published
 from leaderboard.views import csv_response
@@ -47,7 +57,7 @@ def models(request: HttpRequest) -> HttpResponse:
     }
     if rows:
         context |= {
-            "track": rows[0].brief["track"],
+            "track": figure_cells.track_of(rows[0].cells),
             "figure": charts.fast_p(leaders),
             "caption": caption(len(leaders), page.paginator.count),
             "embed_url": f"{reverse('embed:models')}?{_kept(request)}",

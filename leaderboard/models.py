@@ -132,7 +132,7 @@ class RunSummary(models.Model):
     solved = models.PositiveIntegerField(default=0)
     geometric_mean = models.FloatField(default=0.0)
     figures = models.JSONField(default=dict)
-    brief = models.JSONField(default=dict, help_text="What a row of the board shows of the figures.")
+    cells = models.TextField(default="", help_text="The figures as cells of the board (figure_cells.py).")
     detail = models.JSONField(default=dict, help_text="Outcome per problem, and every sample's.")
     updated_at = models.DateTimeField()
 

@@ -18,9 +18,8 @@ from django.db import transaction
 from django.db.models import Case, Max, Q, QuerySet, When
 from django.utils import timezone
 
-from leaderboard import metrics, ranking
+from leaderboard import figure_cells, metrics, ranking
 from leaderboard.bands import Band, bootstrap
-from leaderboard.figure_cells import figure_cells
 from leaderboard.models import RunSummary, Score
 from leaderboard.querysets import RULES
 from portal.submissions.models import ModelRun, Submission
@@ -235,11 +234,6 @@ def _climb(found: Sequence[Entry], slugs: Sequence[str]) -> list[list[float]]:
     return [[c.step, c.solved, c.fast_1] for c in metrics.climb(steps, slugs, last=last)]
 
 
-def brief(values: dict[str, Any]) -> dict[str, Any]:
-    """What the model board shows of the figures: its cells as they stand in the page, by column."""
-    return {"track": values["track"], "cells": figure_cells(values)}
-
-
 def detail(found: Sequence[Entry]) -> dict[str, Any]:
     """What the model page shows problem by problem, as plain JSON.
 
@@ -307,7 +301,7 @@ def refresh(*, run: ModelRun, target: Target, size: str) -> RunSummary:
     slugs = track()
     found = entries(run_id=run.pk, target=target, size=size)
     summary.figures = figures(found, slugs, samples_of(run_id=run.pk, target=target))
-    summary.brief, summary.detail = brief(summary.figures), detail(found)
+    summary.cells, summary.detail = figure_cells.kept(summary.figures), detail(found)
     for name, value in columns(summary.figures).items():
         setattr(summary, name, value)
     summary.due, summary.rules = False, RULES

@@ -15,7 +15,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from leaderboard import beside, charts, columns
+from leaderboard import beside, charts, columns, figure_cells
 from leaderboard.published import published
 from leaderboard.twins import twin
 from portal.submissions.models import Entrant, ModelRun
@@ -254,9 +254,10 @@ def test_the_cells_that_are_kept_hold_figures_alone(client: Client) -> None:
     build.problem("a")
     run = build.run(build.entrant("Zebra", vendor="Maker"), prompt_variant="prompt", verified=True)
     score(run, "a", speedup=2.0)
-    brief = refresh(run).brief
-    assert set(brief["cells"]) < {column.key for column in columns.COLUMNS}
-    assert not [word for word in ("Zebra", "Maker", "prompt") if word in str(brief)]
+    kept = refresh(run).cells
+    assert figure_cells.track_of(kept) == 1
+    assert set(figure_cells.by_column(kept)) < {column.key for column in columns.COLUMNS}
+    assert not [word for word in ("Zebra", "Maker", "prompt") if word in kept]
     type(run.entrant).objects.update(name="Renamed")
     page = client.get("/boards/models/?target=cpu4").content.decode()
     assert ">Renamed</a>" in page
