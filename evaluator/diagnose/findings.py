@@ -5,6 +5,8 @@ A rule speaks of the last traced call. Costs are µs per call on the rank that l
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -216,17 +218,21 @@ class _Look:
 
 def _matched(ops: Sequence[Op], events: Sequence[Event]) -> list[Event | None]:
     """For each logged operator its event in the traced call: the next of that name that lies in no matched one."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for index, event in enumerate(events):
+        places[event.name].append(index)
+    starts = [event.start for event in events]
     found: list[Event | None] = []
     at, end = 0, float("-inf")
     for op in ops:
-        index = next(
-            (i for i in range(at, len(events)) if events[i].name == op.name and events[i].start >= end), None
-        )
-        if index is None:
+        named = places.get(op.name, [])
+        place = bisect_left(named, max(at, bisect_left(starts, end)))
+        if place == len(named):
             found.append(None)
             continue
-        found.append(events[index])
-        at, end = index + 1, events[index].end
+        event = events[named[place]]
+        found.append(event)
+        at, end = named[place] + 1, event.end
     return found
 
 

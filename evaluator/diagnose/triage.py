@@ -14,6 +14,9 @@ from evaluator.diagnose import native
 from evaluator.diagnose.flags import Findings, Flag
 
 MAIN = "solution.py"
+LONGEST_PATH = 32
+MAX_NODES = 100_000
+"""Parts of a syntax tree that are looked through: several times those of any file that a person wrote."""
 _NATIVE = (".cu", ".cuh", ".h", ".hpp", ".cpp")
 
 _LAUNCHER = frozenset(
@@ -109,6 +112,8 @@ class _Python:
     def run(self) -> None:
         """Learn the names first, so that the order of statements does not matter."""
         nodes = list(ast.walk(self.tree))
+        if len(nodes) > MAX_NODES:
+            raise ValueError("too long to be looked through")
         for node in nodes:
             self._learn_import(node)
         for node in nodes:
@@ -126,6 +131,8 @@ class _Python:
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
             node = node.value
+            if len(parts) > LONGEST_PATH:
+                return ""  # no name that means anything here; every part of a chain is asked for
         root = ""
         if isinstance(node, ast.Name):
             root = self.names.get(node.id, "")

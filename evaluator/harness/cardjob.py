@@ -7,6 +7,7 @@ taken. What the gate costs is constant and measured with empty calls.
 
 from __future__ import annotations
 
+import socket
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -165,7 +166,7 @@ class CardJob(Job):
         """The word that every rank waits for: to begin, and after the end of the clock to tell what it did."""
         for rank, channel in enumerate(self.sockets):
             try:
-                channel.send(b"go")
+                channel.send(b"go", socket.MSG_DONTWAIT)
             except OSError as error:
                 self.reports[rank].state = "closed"
                 raise self._failed("exit", "call", {}, f"rank {rank} closed its socket") from error
@@ -224,6 +225,7 @@ class CardJob(Job):
                 raise self._failed("deadline", "call", early)
             done = self._collect("done", "call", limit_s, got=early)
         except BaseException:
+            self.box.kill()
             gate.release(len(calls))
             raise
         batch = Batch((stop - start) / len(calls), outputs=gate.outputs, queued=queued)
@@ -263,7 +265,7 @@ class CardJob(Job):
         if all(told):
             batch.host_s = max(span[1] - span[0] for span in told) / 1e9 / timed
         batch.built_late = any(m.get("built") for m in done)
-        by_rank = [self._list(message.get("claims"), len(calls)) for message in done]
+        by_rank = [_filled(self._list(message.get("claims"), len(calls))) for message in done]
         shared = [self._list(message.get("shared"), len(calls)) for message in done]
         for index, packed in enumerate(calls):
             batch.claims.append([self._claim(claim[index]) for claim in by_rank])
@@ -311,6 +313,14 @@ class CardJob(Job):
         self.own.clear()
         self.ins, self.outs = [], []
         torch.cuda.empty_cache()
+
+
+def _filled(claims_told: list[Any]) -> list[Any]:
+    """One claim per call: null stands for the one before."""
+    filled: list[Any] = []
+    for claim in claims_told:
+        filled.append(filled[-1] if claim is None and filled else claim)
+    return filled
 
 
 def _aligned(nbytes: int) -> int:

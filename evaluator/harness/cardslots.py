@@ -18,7 +18,7 @@ from evaluator.harness.slots import Place
 
 Staged = list[list[torch.Tensor]]
 """[call][rank]: inputs in the supervisor's own memory on the rank's card, uint8."""
-LOOK_EVERY_S = 0.005
+LOOK_EVERY_S, RELEASE_S = 0.005, 10.0
 
 
 class RankSlots:
@@ -105,14 +105,16 @@ class Gate:
         return time.perf_counter()
 
     def release(self, calls: int) -> None:
-        """Let a chain end whose rank will never answer."""
+        """Let a chain end whose rank will never answer. The job must be dead: its kernels could write the word."""
         self.open()
         for own in self.slots:
             with torch.cuda.device(own.device):
                 other = torch.cuda.Stream(own.device)
                 write_word(other.cuda_stream, own.flags.address + DONE, self.base + calls)
-        for own in self.slots:
-            own.stream.synchronize()
+        until = time.perf_counter() + RELEASE_S
+        while not all(own.stream.query() for own in self.slots):
+            if time.perf_counter() > until:
+                raise JudgeFault("the cards do not come to rest after a job was ended")
 
 
 def demand_cards(cards: list[int]) -> None:

@@ -21,7 +21,6 @@ from evaluator.harness import claims, encode
 from evaluator.harness.errors import JudgeFault
 from evaluator.harness.plainbox import PlainBox
 from evaluator.harness.reports import spans
-from evaluator.harness.sandbox import FreezeFailed
 from evaluator.harness.sandbox.layout import host_layout
 from evaluator.harness.sandbox.logs import CappedLog
 from evaluator.harness.sandbox.processes import resident_peak
@@ -34,7 +33,7 @@ from problems.registry import Problem
 ADDRESS_SLACK = 1 << 30
 """What a rank maps without touching it: torch's libraries, stacks and arenas of its threads."""
 MAX_SEEN = 4 << 20
-PART_S = 5.0
+PARTS_S = 10.0
 DRIVER_CORES = 2
 
 
@@ -186,13 +185,6 @@ class Job(Talk):
         self._collect("ready", "import", limit_s, should_stop)
         self._freeze("import")
 
-    def _freeze(self, phase: str) -> None:
-        """Stop the job. JobFailed when it does not stop: who is to blame is for the caller to find out."""
-        try:
-            self.box.freeze()
-        except FreezeFailed as error:
-            raise self._failed("unstoppable", phase, {}, str(error)) from error
-
     def _address_space(self) -> int | None:
         """A limit per rank where the host has no memory group: its share of the job's. Cards map too much for one."""
         if self.target.device != "cpu" or "memory" in host_layout().places:
@@ -310,7 +302,7 @@ class Job(Talk):
     def look(self, packed: list[encode.Packed], limit_s: float, **wanted: Any) -> list[bytes]:
         """What each rank's profiler saw (`rank/tracer.py`), as it was sent: untrusted, at most MAX_SEEN bytes.
 
-        Only after the last call that counts; no clock of ours runs.
+        Only after the last call that counts; no clock of ours runs. All parts together have PARTS_S.
         """
         self._sequence += 1
         for rank, item in enumerate(packed):
@@ -319,11 +311,12 @@ class Job(Talk):
         self.box.thaw()
         sizes = [_size(message, MAX_SEEN) for message in self._collect("done", "call", limit_s)]
         seen = [bytearray() for _ in sizes]
+        until = time.monotonic() + PARTS_S
         while any(len(have) < size for have, size in zip(seen, sizes, strict=True)):
             self._sequence += 1
             for rank, have in enumerate(seen):
                 self._send(rank, {"t": "part", "seq": self._sequence, "at": len(have)})
-            parts = self._collect("done", "call", PART_S)
+            parts = self._collect("done", "call", max(0.0, until - time.monotonic()))
             for slot, have, size, message in zip(self.outputs, seen, sizes, parts, strict=True):
                 piece = min(slot.nbytes, size - len(have))
                 if _size(message, slot.nbytes) != piece:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from evaluator.diagnose.trace import RankTrace, chrome, read
 from evaluator.harness import encode
 from evaluator.harness.job import Job
 from evaluator.harness.reports import JobFailed
+
+log = logging.getLogger(__name__)
 
 WARM_CALLS, TRACED_CALLS = 2, 3
 TRACE, TIMELINE = "trace.json.gz", "timeline.json"
@@ -37,6 +40,16 @@ class Look:
 
     def tell(self, facts: Sequence[NativeFacts], *, cards: bool, detail: bool) -> dict[str, Any]:
         """The parts of the result that come of it."""
+        try:
+            return self._told(facts, cards=cards, detail=detail)
+        except Exception as error:  # noqa: BLE001 (what a rank tells must never cost the result)
+            log.warning("a trace could not be told: %r", error)
+            unread = Look(
+                note="what the profiler saw could not be read; the verdict is of the calls before it"
+            )
+            return unread._told(facts, cards=cards, detail=False)
+
+    def _told(self, facts: Sequence[NativeFacts], *, cards: bool, detail: bool) -> dict[str, Any]:
         found = movement.tell(self.traces, facts, cards=cards)
         notes = [self.note, *(f"rank {t.rank}: {note}" for t in self.traces for note in t.notes)]
         told = findings.find(self.traces, native=bool(facts)) if detail else []
@@ -49,7 +62,11 @@ class Look:
 
     def artifacts(self) -> dict[str, bytes]:
         """Files to keep beside the result: a Chrome trace (gzip) and the timeline that the page draws."""
-        drawn = timeline(self.traces)
+        try:
+            drawn = timeline(self.traces)
+        except Exception as error:  # noqa: BLE001 (as above)
+            log.warning("a timeline could not be drawn: %r", error)
+            return {}
         if drawn is None:
             return {}
         return {TRACE: packed(self.traces), TIMELINE: json.dumps(drawn).encode()}
@@ -59,9 +76,14 @@ def look(job: Job, call: list[encode.Packed], limit_s: float, *, detail: bool, c
     """Have every rank make `calls` more calls under its profiler. `detail`: warm up, trace more, log operators."""
     warm, calls = (WARM_CALLS, TRACED_CALLS) if detail else (0, calls)
     try:
-        return Look(read(job.look(call, limit_s, warm=warm, calls=calls, detail=detail)))
+        blobs = job.look(call, limit_s, warm=warm, calls=calls, detail=detail)
     except JobFailed as failure:
         return Look(note=f"the traced call failed ({failure.kind}); the verdict is of the calls before it")
+    try:
+        return Look(read(blobs))
+    except Exception as error:  # noqa: BLE001 (what a rank tells must never cost the result)
+        log.warning("a trace could not be read: %r", error)
+        return Look(note="what the profiler saw could not be read; the verdict is of the calls before it")
 
 
 def packed(traces: Sequence[RankTrace]) -> bytes:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.harness.reports import JobFailed, RankReport, own_frames, read_message, told
+from evaluator.harness.sandbox import FreezeFailed
 from evaluator.harness.sandbox.logs import clean_text
 from evaluator.harness.warm import Template
 from problems.registry import Target
@@ -24,6 +25,8 @@ BUILDERS = {"ninja", "cc1plus", "cc1", "as", "ld", "nvcc", "cicc", "ptxas", "cud
 GRACE_S = 1.5
 STACKS_S = 1.0
 STACK_BYTES = 64 * 1024
+LONG = 16 * 1024
+"""Bytes of a message from which on reading it takes longer than it takes to stop the job."""
 
 
 class Talk:
@@ -40,6 +43,7 @@ class Talk:
         self._sequence = 0
         self._poll = select.poll()
         self._build_until: float | None = None
+        self._long = False
         self._woken = 0.0
         """When the last message came in: reading it is not the ranks' time."""
 
@@ -73,6 +77,7 @@ class Talk:
         if self._build_until is None:
             self._build_until = time.monotonic() + max(limit_s, self._build_limit())
         got = {} if got is None else got
+        self._long = False
         for report in self.reports:
             if report.rank not in got:
                 report.state = "waiting"
@@ -89,6 +94,8 @@ class Talk:
                 self._take(descriptor, wanted, phase, got)
             if should_stop is not None and should_stop():
                 raise InterruptedError
+        if self._long:
+            self._freeze(phase)  # what is in the messages takes long to read, too
         return [got[rank] for rank in range(self.world_size)]
 
     def _take(self, descriptor: int, wanted: str, phase: str, got: dict[int, dict[str, Any]]) -> None:
@@ -103,7 +110,29 @@ class Talk:
             self._poll.unregister(descriptor)
             report.state = "closed"
             raise self._failed("exit", phase, got)
-        message = read_message(data)
+        if len(data) > LONG and phase == "call":
+            # To read it takes a while, in which the ranks would work on unclocked.
+            self._freeze(phase)
+            message = read_message(data)
+            self._long = True
+            if message.get("t") != wanted or len(got) + 1 < self.world_size:
+                self.box.thaw()
+        else:
+            message = read_message(data)
+        self._file(rank, message, wanted, phase, got)
+
+    def _freeze(self, phase: str) -> None:
+        """Stop the job. JobFailed when it does not stop: who is to blame is for the caller to find out."""
+        try:
+            self.box.freeze()
+        except FreezeFailed as error:
+            raise self._failed("unstoppable", phase, {}, str(error)) from error
+
+    def _file(
+        self, rank: int, message: dict[str, Any], wanted: str, phase: str, got: dict[int, dict[str, Any]]
+    ) -> None:
+        """Take a rank's message as what is waited for, or fail."""
+        report = self.reports[rank]
         kind = message.get("t")
         if kind == "error" and isinstance(message.get("message"), str):
             report.state, report.error = "error", told(message)
@@ -216,7 +245,11 @@ class Talk:
 
     def _send(self, rank: int, message: dict[str, Any]) -> None:
         try:
-            self.sockets[rank].send(json.dumps(message).encode())
+            self.sockets[rank].send(json.dumps(message).encode(), socket.MSG_DONTWAIT)
+        except BlockingIOError as error:
+            raise self._failed(
+                "protocol", "call", {}, f"rank {rank} does not read what it is sent"
+            ) from error
         except OSError as error:
             self.reports[rank].state = "closed"
             raise self._failed("exit", "call", {}, f"rank {rank} closed its socket") from error

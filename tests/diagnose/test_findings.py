@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ import torch.distributed as dist
 from evaluator.diagnose import findings, movement
 from evaluator.diagnose.native_facts import NativeFacts
 from evaluator.diagnose.timeline import timeline
-from evaluator.diagnose.trace import CALL, SETTLE, RankTrace, read
+from evaluator.diagnose.trace import CALL, SETTLE, Event, Op, RankTrace, read
 from evaluator.harness.looking import Look, packed
 from evaluator.harness.rank import tracer
 
@@ -274,3 +275,34 @@ def test_a_blob_that_can_be_no_trace_tells_nothing(blob: bytes) -> None:
     assert trace.events == []
     assert timeline([trace]) is None
     assert findings.find([trace]) == []
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "-1" + "0" * 400, "1e400", "true"])
+def test_a_number_that_is_no_time_leaves_its_event_out(number: str) -> None:
+    blob = zlib.compress(f'{{"trace":{{"base_ns":0,"events":[["cpu_op","x",{number},1,1,{{}}]]}}}}'.encode())
+    (trace,) = read([blob])
+    assert trace.events == []
+
+
+def test_operators_are_matched_in_order_and_none_within_another() -> None:
+    def event(name: str, start: float, duration: float) -> Event:
+        return Event("cpu_op", name, start, duration, 1, {})
+
+    ops = [Op(name, None, (), (), ()) for name in ("a", "missing", "b", "a")]
+    events = [event("a", 0, 10), event("b", 5, 2), event("a", 11, 1), event("b", 12, 1), event("a", 14, 1)]
+    assert findings._matched(ops, events) == [events[0], None, events[3], events[4]]
+
+
+def test_matching_many_operators_that_did_not_happen_is_quick() -> None:
+    ops = [Op(f"o{n}", None, (), (), ()) for n in range(20000)]
+    events = [Event("cpu_op", "x", float(n), 0.5, 1, {}) for n in range(20000)]
+    started = time.process_time()
+    assert findings._matched(ops, events) == [None] * 20000
+    assert time.process_time() - started < 5
+
+
+def test_whatever_a_trace_does_to_its_readers_the_result_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "find", lambda *_, **__: 1 // 0)
+    told = Look(read([zlib.compress(b"{}")])).tell([], cards=False, detail=True)
+    assert told["findings"] == []
+    assert "could not be read" in told["look_notes"][0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -166,3 +167,14 @@ def test_attacks_that_show_are_flagged_and_honest_files_are_read() -> None:
         flags = scan({"solution.py": path.read_bytes()})
         assert {flag.code for flag in flags} <= set(SENTENCES)
         assert "unreadable" not in {flag.code for flag in flags}
+
+
+def test_a_file_too_long_to_be_looked_through_is_flagged_in_little_time() -> None:
+    chains = "\n".join("torch" + ".a" * 90 for _ in range(1200))
+    started = time.process_time()
+    assert codes(f"import torch\n{chains}") == {"unreadable"}
+    assert time.process_time() - started < 30
+
+
+def test_a_chain_longer_than_any_name_means_nothing() -> None:
+    assert codes("import sys\nx = sys" + ".a" * 200) == set()
