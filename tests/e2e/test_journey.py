@@ -85,6 +85,9 @@ def test_from_the_landing_page_to_a_scored_file_on_the_board(page: Page, site: S
     expect(page.locator("#verdict-title")).to_contain_text("Correct")
     expect(page.get_by_text("all agree")).to_be_visible()
     assert page.locator("#live[hx-get]").count() == 0
+    # The rest of the page came with the last part: nobody had to reload.
+    expect(page.locator("#after").get_by_role("heading", name="Run the same calls again")).to_be_visible()
+    expect(page.locator("#after")).to_have_count(1)
     page.screenshot(path=artifacts / "journey-done.png", full_page=True)
 
     see_on_board(page, "Newcomer 7B")
