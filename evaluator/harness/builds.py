@@ -181,9 +181,10 @@ class Builder:
     ) -> tuple[dict[str, Path], Built]:
         """(path under `ext/` in the job's folder → library, what it took). Raises BuildFailed.
 
-        `beside`: compile only while that allows it; its clock counts for the limit.
+        All units of a file together have `limit_s`. `beside`: compile only while that allows it; its clock counts.
         """
         report, beside = Built(), beside or Beside()
+        deadline = beside.clock() + limit_s
         libraries: dict[str, Path] = {}
         for raw in units[:MAX_UNITS]:
             unit = check_unit(raw)
@@ -194,7 +195,7 @@ class Builder:
             began = time.perf_counter()
             kept = self.cache.get(key)
             if kept is None:
-                library, facts = self._compile(unit, limit_s, should_stop, beside)
+                library, facts = self._compile(unit, max(0.0, deadline - beside.clock()), should_stop, beside)
                 path = self.cache.put(key, library, facts)
             else:
                 path, facts = kept
@@ -255,7 +256,7 @@ def _read_all(
     while True:
         left = deadline - clock()
         if left <= 0:
-            raise BuildFailed("timeout", f"the compiler was still at work after {limit_s:.0f} s")
+            raise BuildFailed("timeout", "the compiler was still at work when the time for builds was over")
         if should_stop is not None and should_stop():
             raise Stopped
         if not select.select([descriptor], [], [], min(left, 1.0))[0]:

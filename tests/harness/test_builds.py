@@ -154,3 +154,22 @@ def test_a_library_without_its_facts_is_built_again(tmp_path: Path) -> None:
     assert cache.get("abc") == (path, NativeFacts(ptx=".entry k"))
     (tmp_path / "abc.json").unlink()
     assert cache.get("abc") is None
+
+
+def test_all_units_of_a_file_share_one_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, limits = [0.0], []
+
+    class Clock:
+        def clock(self) -> float:
+            return now[0]
+
+    def compile_slowly(self: Builder, unit: Any, limit_s: float, *_: Any) -> tuple[bytes, NativeFacts]:
+        limits.append(limit_s)
+        now[0] += 40.0
+        return b"library", NativeFacts.read(None)
+
+    monkeypatch.setattr(Builder, "_compile", compile_slowly)
+    monkeypatch.setattr(builds, "toolchain", lambda arch: "none")
+    units = [unit(f"int f{n}();") for n in range(4)]
+    Builder(load_target("cpu4"), tmp_path).build(units, 100.0, None, Clock())  # type: ignore[arg-type]
+    assert limits == [100.0, 60.0, 20.0, 0.0]
