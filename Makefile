@@ -66,15 +66,17 @@ test: setup ## Everything that must hold: lint, types, imports, settings, all te
 	$(PASS)=serial test-serial
 	@$(BIN)/python -m tests.times $(TIMES)
 
+TWO = -n 2 --dist loadfile --no-loadscope-reorder
+
 test-fast: setup ## Tests without ranks, workers or browser, two at a time
-	$(BIN)/pytest -n 2 --dist loadfile -m "not serial and not browser and not gpu and not postgres and not processes" $(ARGS)
+	$(BIN)/pytest $(TWO) -m "not serial and not browser and not gpu and not postgres and not processes" $(ARGS)
 
 test-beside: setup ## test-fast, and those with real ranks or processes that time nothing: two files at a time
-	$(BIN)/pytest -n 2 --dist loadfile -m "not serial and not browser and not gpu and not postgres" $(ARGS)
+	$(BIN)/pytest $(TWO) -m "not serial and not browser and not gpu and not postgres" $(ARGS)
 
 test-postgres: setup ## The tests that touch the database, once more on PostgreSQL
 	@if $(BIN)/python tests/postgres_answers.py "$(PG_URL)"; then \
-	  DATABASE_URL="$(PG_URL)" $(BIN)/pytest -n 2 --dist loadfile -m "not serial and not browser and not gpu and not processes" \
+	  DATABASE_URL="$(PG_URL)" $(BIN)/pytest $(TWO) -m "not serial and not browser and not gpu and not processes" \
 	    --database-only tests/portal tests/accounts tests/submissions tests/problems tests/evaluator tests/leaderboard $(ARGS); \
 	elif [ -n "$$CI" ]; then echo "PostgreSQL must answer at $(PG_URL) under CI" >&2; exit 1; \
 	else echo "SKIPPED: the database tests on PostgreSQL, since none answers at $(PG_URL)"; fi

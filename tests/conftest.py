@@ -43,8 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--database-only", action="store_true", help="only tests that use the database")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what `--database-only` excludes."""
+    """Leave out what `--database-only` excludes; long files first, or one process ends long after the other."""
+    long = {item.path for item in items if any(map(item.get_closest_marker, ("processes", "slow")))}
+    items.sort(key=lambda item: item.path not in long)
     if not config.getoption("--database-only"):
         return
     config.hook.pytest_deselected(items=[item for item in items if not _asks_the_database(item)])
