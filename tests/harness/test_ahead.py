@@ -123,23 +123,22 @@ def test_the_builder_is_the_judges_own() -> None:
 
 @pytest.mark.serial
 @needs_bubblewrap
-def test_builds_ahead_stand_still_while_calls_are_timed_and_only_then() -> None:
-    with Judge("cpu4", ahead=True) as judge:
-        assert judge._ahead is not None
-        beside = judge._ahead._beside
-        still: dict[str, bool] = {}
+def test_builds_ahead_stand_still_while_calls_are_timed_and_only_then(judge: Judge) -> None:
+    assert judge._ahead is not None
+    beside = judge._ahead._beside
+    still: dict[str, bool] = {}
 
-        def note(stage: str, detail: dict[str, Any]) -> None:
-            still[stage] = beside._still_since is not None
+    def note(stage: str, detail: dict[str, Any]) -> None:
+        still[stage] = beside._still_since is not None
 
-        for protocol in ("check", "quick"):
-            still.clear()
-            found = judge.score(
-                problem="allreduce",
-                solution=FOLDER / "allreduce_gather_and_sum.py",
-                protocol=protocol,
-                on_stage=note,
-            )
-            assert found["verdict"] == "correct"
-            assert still["correctness"] == still["reporting"] == (protocol == "quick")
-            assert beside._still_since is None
+    for protocol in ("check", "quick"):
+        still.clear()
+        found = judge.score(
+            problem="allreduce",
+            solution=FOLDER / "allreduce_gather_and_sum.py",
+            protocol=protocol,
+            on_stage=note,
+        )
+        assert found["verdict"] == "correct"
+        assert still["correctness"] == still["reporting"] == (protocol == "quick")
+        assert beside._still_since is None
