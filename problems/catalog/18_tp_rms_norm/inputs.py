@@ -2,9 +2,10 @@ import torch
 
 
 def build(size, world, draw):
-    rows = torch.pow(2.0, draw.integers((size.M, 1), -6, 6).float())
+    # Down to rows whose mean square is small against any epsilon, so that each of them matters.
+    rows = torch.pow(2.0, draw.integers((size.M, 1), -14, 6).float())
     rows[draw.mask((size.M, 1), 0.1)] = 0.0
-    epsilon = draw.number(0.5e-5, 2e-5)
+    epsilon = 10.0 ** draw.number(-6.0, -2.0)
     order = draw.permutation(world)
     ranks = []
     for rank in range(world):

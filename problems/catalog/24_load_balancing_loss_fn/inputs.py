@@ -1,6 +1,7 @@
 import torch
 
 BATCH = 2
+KINDS = 4
 
 
 def _clear_border(logits, top_k):
@@ -15,25 +16,37 @@ def _mask(rows, draw):
     return keep.to(torch.int64)
 
 
-def _logits(size, mask, layers, level, draw):
-    logits = draw.normal((size.T, size.E), torch.float32)
-    logits += draw.normal((size.E,), torch.float32) * level * draw.number(0.5, 1.5)
+def _kinds(size, draw):
+    """What a few kinds of tokens prefer, and what a row of each has in common.
+
+    A softmax does not see the latter, a format with few digits does. As a kind's rows are nearly alike, what it does
+    to them does not average out.
+    """
+    preferred = draw.normal((KINDS, size.E), torch.float32, std=draw.number(0.7, 2.0))
+    return preferred + draw.uniform((KINDS, 1), -16.0, 16.0)
+
+
+def _logits(size, top_k, mask, layers, kinds, draw):
+    # The square of a uniform number: each rank has much of one kind and little of another.
+    uneven = (draw.uniform((size.T,)).square() * KINDS).long() + draw.integer(0, KINDS)
+    logits = kinds[uneven % KINDS] + draw.normal((size.T, size.E), torch.float32, std=0.05)
     if mask is not None:
         padding = mask.reshape(-1).repeat(layers) == 0
         logits[padding] += draw.normal((size.E,), torch.float32) * 3.0
-    return _clear_border(logits, size.top_k).to(torch.bfloat16)
+    return _clear_border(logits, top_k).to(torch.bfloat16)
 
 
 def build(size, world, draw):
     layers = (1, 2, 4)[draw.integer(0, 3)]
     masked = draw.integer(0, 4) > 0
-    level = draw.number(0.2, 4.0)
+    kinds = _kinds(size, draw)
+    top_k = draw.integer(1, size.top_k + 3)
     ranks = []
     for _ in range(world):
         mask = _mask(size.T // layers, draw) if masked else None
-        logits = _logits(size, mask, layers, level, draw)
+        logits = _logits(size, top_k, mask, layers, kinds, draw)
         gate = logits if layers == 1 else tuple(part.clone() for part in logits.chunk(layers))
-        ranks.append([gate, size.E, size.top_k, mask])
+        ranks.append([gate, size.E, top_k, mask])
     return ranks
 
 

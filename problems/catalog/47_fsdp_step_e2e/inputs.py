@@ -26,9 +26,13 @@ def build(size, world, draw):
     flat = _parameters(size, draw)
     part = flat.numel() // world
     scale = 2.8 / (math.sqrt(size.n_total) * size.d_out)  # of a typical averaged gradient
-    lr, decay = draw.number(0.02, 0.1), draw.number(0.05, 0.5)
-    betas = [draw.number(0.5, 0.85), draw.number(0.7, 0.9)]
-    rest = [lr, *betas, 1e-8, decay, draw.integer(2, 9)]
+    # Every scalar is as large as it must be for the answer to depend on it: eps against the root of v, the decay
+    # by what one step takes off a parameter.
+    lr = 0.05 * 6.0 ** draw.number(0.0, 1.0)
+    decay = draw.number(0.05, 0.75) / lr
+    betas = [draw.number(0.7, 0.9), draw.number(0.5, 0.9)]
+    eps = scale * 10.0 ** draw.number(-1.5, 0.5)
+    rest = [lr, *betas, eps, decay, 2 ** draw.integer(0, 4)]
     ranks = []
     for rank in range(world):
         x = (draw.integers((rows, size.d_in), -8, 9, torch.float32) / 4).to(torch.bfloat16)

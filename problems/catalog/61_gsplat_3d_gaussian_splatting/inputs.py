@@ -17,22 +17,33 @@ def _camera(size, draw, backwards):
     tilt = _turn(0, draw.number(-0.08, 0.08)) @ _turn(1, draw.number(-0.08, 0.08))
     view = torch.eye(4)
     view[:3, :3] = _turn(2, draw.number(0.0, 2 * math.pi)) @ tilt @ _turn(1, math.pi * backwards)
-    view[:3, 3] = draw.uniform((3,), -0.15, 0.15)
+    view[:3, 3] = draw.uniform((3,), -0.15, 0.15) * torch.tensor([1.0, 1.0, 0.3])
     focal = draw.number(0.75, 0.85) * min(size.width, size.height)
     K = torch.tensor([[focal, 0, size.width / 2], [0, focal, size.height / 2], [0, 0, 1]])
     return view, K
 
 
-def _places(n, draw):
-    """Means in five kinds of places: in front or behind, near, far, and off to the side.
+def _margins(plane):
+    """Where no gaussian lies, so that no camera's tilt, shift or rounding moves it across a plane at this depth."""
+    return 0.92 * plane - 0.07, 1.08 * plane + 0.07
 
-    Whether a camera sees a gaussian is then clear by a wide margin, however a solution rounds: near ones
-    lie before near_plane, far ones beyond a finite far_plane, side ones outside every frame.
+
+def _places(n, near, far, draw):
+    """Means in five kinds of places: in front or behind, too near, about the far plane, and off to the side.
+
+    Whether a camera sees a gaussian is clear by a margin, however a solution rounds; outside the margins depths are
+    dense, so that a plane somewhere else sees others. Side ones lie outside every frame.
     """
+    before_near, after_near = _margins(near)
+    before_far, after_far = _margins(far)
     kind = draw.integers((n,), 0, 10)
-    depth = draw.uniform((n,), 2.2, 3.8)
-    depth[kind == 7] = draw.uniform((n,), 0.05, 0.15)[kind == 7]
-    depth[kind == 8] = draw.uniform((n,), 9.0, 11.0)[kind == 8]
+    depth = draw.uniform((n,), after_near, 3.8)
+    depth[kind == 7] = draw.uniform((n,), 0.15, before_near)[kind == 7]
+    beyond = torch.where(
+        draw.mask((n,), 0.4), draw.uniform((n,), 4.0, before_far), draw.uniform((n,), after_far, 12.0)
+    )
+    depth[kind == 8] = beyond[kind == 8]
+    depth[kind == 9] = draw.uniform((n,), 2.2, 3.8)[kind == 9]
     angle = draw.uniform((n,), 0.0, 0.24)
     angle[kind == 9] = draw.uniform((n,), 1.0, 1.15)[kind == 9]
     around = draw.uniform((n,), 0.0, 2 * math.pi)
@@ -43,15 +54,16 @@ def _places(n, draw):
 
 
 def build(size, world, draw):
-    eps2d, near = draw.number(0.25, 0.5), draw.number(0.8, 1.2)
-    far = draw.number(5.5, 7.0) if draw.integer(0, 2) else 1e10
+    eps2d, near = draw.number(0.25, 1.0), draw.number(0.6, 2.8)
+    edge = draw.number(4.8, 10.0)
+    far = edge if draw.integer(0, 6) else 1e10
     facing = draw.permutation(world * size.C) % 2
     ranks = []
     for rank in range(world):
         n = size.n - draw.integer(0, size.n // 8)
         cameras = [_camera(size, draw, int(facing[rank * size.C + c])) for c in range(size.C)]
         parts = [
-            _places(n, draw),
+            _places(n, near, edge, draw),
             draw.normal((n, 4), torch.float32),
             draw.uniform((n, 3), 0.005, 0.03),
             draw.uniform((n,), 0.1, 0.9),

@@ -15,22 +15,30 @@ def _counts(size, world, draw):
 
 def _inside(size, draw, total, twins):
     """Pixels of each object: copies of a shape with some pixels flipped; the twins are nearly equal."""
-    shapes = draw.mask((max(2, total // 2), size.px), 0.4)
-    which = draw.integers((total,), 0, shapes.shape[0])
+    shapes = draw.mask((max(2, total // 4), size.px), 0.4)
+    which = draw.permutation(total) % len(shapes)
     which[twins[0]] = which[twins[1]]
-    noise = draw.uniform((total, 1), 0.01, 0.15)
+    noise = draw.uniform((total, 1), 0.01, 0.25)
     noise[list(twins)] = 0.01
     return shapes[which] ^ (draw.uniform((total, size.px)) < noise)
 
 
-def _threshold(inside, draw):
-    """A threshold that no IoU comes near."""
+def _threshold(inside, last, reverse, draw):
+    """Between two neighbours among the IoUs at which an object is suppressed, unless they are too close to tell apart.
+
+    Every such gap has an answer of its own, and all are as likely.
+    """
     flat = inside.float()
     common, area = flat @ flat.T, flat.sum(1)
-    iou = (common / (area[:, None] + area - common).clamp(min=1.0)).flatten()
-    candidates = draw.uniform((16,), 0.5, 0.8, torch.float64)
-    distance = torch.stack([(iou - value).abs().min() for value in candidates])
-    return float(candidates[distance.argmax()])
+    iou = common / (area[:, None] + area - common).clamp(min=1.0)
+    mine, other = last[:, None], last[None, :]
+    rivals = (other > -1) & ((mine < other) if reverse else (mine > other))
+    closest = (iou * rivals).amax(dim=1).double()
+    edges = torch.cat([closest[closest > 0.3], closest.new_tensor([0.3, 1.0])]).unique()
+    gaps = edges.diff()
+    wide = (gaps > 4e-4).nonzero().flatten()
+    place = int(wide[draw.integer(0, len(wide))])
+    return float(edges[place] + gaps[place] * draw.number(0.3, 0.7))
 
 
 def build(size, world, draw):
@@ -38,9 +46,10 @@ def build(size, world, draw):
     total = sum(counts)
     twins = draw.permutation(total)[:2].tolist()
     inside = _inside(size, draw, total, twins)
-    last = draw.integers((total,), -1, 5)
+    last = draw.integers((total,), -1, 10)
     last[twins[0]], last[twins[1]] = 3, 1
-    threshold, reverse = _threshold(inside, draw), draw.integer(0, 2) == 1
+    reverse = draw.integer(0, 2) == 1
+    threshold = _threshold(inside, last, reverse, draw)
     side = int(size.px**0.5)
     values = draw.values((total, size.px)).abs()
     masks = torch.where(inside, values, -values).view(total, side, side)
