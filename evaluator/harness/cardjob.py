@@ -212,8 +212,8 @@ class CardJob(Job):
         gate.make_room(staged, keep)
         self._prepare(calls, base, empty=empty)
         self._settle()
-        gate.enqueue(staged, keep)
         try:
+            gate.enqueue(staged, keep)
             self._arm(limit_s)
             self._go()
             queued = self._await_queued()
