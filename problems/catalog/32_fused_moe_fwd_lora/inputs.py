@@ -4,11 +4,11 @@ from problems import routing
 from problems.leaves import Made
 
 
-def _logits(size, draw, weights):
-    """(M, E): the top K lie 0.3 to 0.5 apart, the others below them, in each token's own order."""
+def _logits(size, top_k, draw, weights):
+    """(M, E): the top_k lie 0.3 to 0.5 apart, the others below them, in each token's own order."""
     order = routing.preferences(draw, size.M, weights)
     place = torch.arange(size.E, dtype=torch.float64)
-    levels = torch.where(place < size.K, 0.4 * (size.K - place), -draw.uniform(size.E, 0.1, 1.5).double())
+    levels = torch.where(place < top_k, 0.4 * (top_k - place), -draw.uniform(size.E, 0.1, 1.5).double())
     jitter = draw.uniform((size.M, size.E), -0.05, 0.05, torch.float64)
     return torch.zeros(size.M, size.E, dtype=torch.float64).scatter_(1, order, levels + jitter)
 
@@ -38,11 +38,12 @@ def _adapter(draw, rows, columns, rank):
 
 def build(size, world, draw):
     weights = routing.popularity(draw, size.E)
+    top_k = size.K + draw.integer(-1, 2)
     ranks = []
     for _ in range(world):
         gate = _router(size, draw)
         bias = draw.normal(size.E, std=0.5)
-        hidden = _tokens(size, draw, gate, bias, _logits(size, draw, weights))
+        hidden = _tokens(size, draw, gate, bias, _logits(size, top_k, draw, weights))
         network = [
             _linear(draw, size.I, size.H),
             _linear(draw, size.I, size.H),
@@ -53,7 +54,7 @@ def build(size, world, draw):
             *_adapter(draw, size.I, size.H, size.r),
             *_adapter(draw, size.H, size.I, size.r),
         ]
-        ranks.append([hidden, gate, bias, *network, *adapters, size.E, size.K, None])
+        ranks.append([hidden, gate, bias, *network, *adapters, size.E, top_k, None])
     return ranks
 
 

@@ -34,6 +34,8 @@ def _linear(draw, rows, columns):
 
 def build(size, world, draw):
     experts, top_k = _experts(world)
+    if experts > top_k:
+        top_k += draw.integer(-1, 2)
     # How popular each expert is, the same taste on all ranks; now and then nobody wants one.
     liked = draw.uniform((experts,), 0.0, 0.8, torch.float64)
     if draw.integer(0, 3) == 0:

@@ -5,8 +5,8 @@ def golden(ranks, size, world, dtype):
     train = torch.cat([args[1] for args in ranks], dim=1).to(dtype)
     labels = torch.cat([args[2] for args in ranks], dim=1).squeeze(0)
     results = []
-    for queries, *_ in ranks:
-        blocks = [(block.to(dtype) @ train).topk(size.k, dim=1) for block in queries.split(128)]
+    for queries, _, _, k, _ in ranks:
+        blocks = [(block.to(dtype) @ train).topk(k, dim=1) for block in queries.split(128)]
         sims = torch.cat([block.values for block in blocks])
         results.append((sims, labels[torch.cat([block.indices for block in blocks])]))
     return results

@@ -12,6 +12,7 @@ def build(size, world, draw):
     clusters = max(4, size.n // 64)
     centres = torch.nn.functional.normalize(draw.normal((clusters, size.D), torch.float32), dim=-1)
     labels = draw.permutation(world * size.n) + draw.integer(0, 1000)
+    k = size.k + draw.integer(-(size.k // 4), size.k // 4 + 1)
     ranks = []
     for rank in range(world):
         # The square of a uniform number: some clusters are full on one rank and rare on the next.
@@ -19,7 +20,7 @@ def build(size, world, draw):
         train = _near(draw, centres, uneven.long() % clusters, draw.number(0.5, 1.0))
         queries = _near(draw, centres, draw.integers((size.q,), 0, clusters), 0.7)
         mine = labels[rank * size.n : (rank + 1) * size.n].view(1, -1)
-        ranks.append([queries, train.T.contiguous(), mine.clone(), size.k, None])
+        ranks.append([queries, train.T.contiguous(), mine.clone(), k, None])
     return ranks
 
 

@@ -2,13 +2,13 @@ import torch
 
 
 def build(size, world, draw):
-    temperature = draw.number(0.06, 0.08)
+    temperature, steps = draw.number(0.06, 0.08), size.it + draw.integer(-1, 2)
     ranks = []
     for _ in range(world):
         logits = draw.normal((size.B, size.K), torch.float32, std=0.25)
         logits += draw.normal((1, size.K), torch.float32, std=0.15)
         count = draw.integers((1,), 1, size.B + 1)
-        ranks.append([logits, temperature, count, size.it, None])
+        ranks.append([logits, temperature, count, steps, None])
     return ranks
 
 

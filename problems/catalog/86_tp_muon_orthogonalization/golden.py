@@ -1,6 +1,6 @@
 import torch
 
-SIMPLE = torch.tensor([[3.4445, -4.7750, 2.0315]] * 5, dtype=torch.float64)
+SIMPLE = torch.tensor([[3.4445, -4.7750, 2.0315]] * 7, dtype=torch.float64)
 QUINTIC = torch.tensor(
     [
         [4.0848, -6.8946, 2.9270],
