@@ -16,6 +16,7 @@ import struct
 _MAKE_CHAR, _REFER = 1 << 6, 1 << 13
 _CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
 _PATH_BENEATH = 1
+_NO_NEW_PRIVS = 38
 
 
 def map_slot(descriptor: int, nbytes: int) -> memoryview:
@@ -47,6 +48,7 @@ def enter_own_domain() -> None:
     rules = libc.syscall(_CREATE, rights, len(rights), 0)
     if rules < 0:
         raise OSError(ctypes.get_errno(), "no Landlock ruleset could be made")
+    libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0)  # outside a sandbox nobody has set it, and without it a plain user is refused
     root = os.open("/", os.O_PATH | os.O_CLOEXEC)
     try:
         allowed = struct.pack("=Qi", _REFER, root)
