@@ -48,7 +48,9 @@ def enter_own_domain() -> None:
     rules = libc.syscall(_CREATE, rights, len(rights), 0)
     if rules < 0:
         raise OSError(ctypes.get_errno(), "no Landlock ruleset could be made")
-    libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0)  # outside a sandbox nobody has set it, and without it a plain user is refused
+    libc.prctl(
+        _NO_NEW_PRIVS, 1, 0, 0, 0
+    )  # outside a sandbox nobody has set it, and without it a plain user is refused
     root = os.open("/", os.O_PATH | os.O_CLOEXEC)
     try:
         allowed = struct.pack("=Qi", _REFER, root)
