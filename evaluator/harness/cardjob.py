@@ -192,7 +192,7 @@ class CardJob(Job):
         self._arm(limit_s)
         start = time.perf_counter()
         self._go()
-        self._collect("ended", "call", limit_s)
+        self._collect("ended", "call", limit_s, spin=True)
         seconds = self._woken - start
         outputs = [[own.outputs[index].flat.clone() for own in self.own] for index in range(len(calls))]
         self._settle()

@@ -137,7 +137,7 @@ def _score(args: argparse.Namespace) -> int:
             args.trace.write_bytes(content)
 
     try:
-        with Judge(args.target) as judge:
+        with Judge(args.target, single=True) as judge:
             found = judge.score(
                 problem=args.problem,
                 solution=args.solution,

@@ -34,13 +34,20 @@ class Judge:
     """
 
     def __init__(
-        self, target: str = "cpu4", *, warm: int = 2, shared: bool = False, ahead: bool | None = None
+        self,
+        target: str = "cpu4",
+        *,
+        warm: int = 2,
+        shared: bool = False,
+        ahead: bool | None = None,
+        single: bool = False,
     ) -> None:
         """`warm` templates are kept waiting. `shared`: other judges use the cards too (nothing is timed).
 
         `ahead`: build what `prepare` names while another file is scored; by default where there are cards.
+        `single`: no other file follows, so no templates are started for one.
         """
-        self._shared = shared
+        self._shared, self._single = shared, single
         self.target = load_target(target)
         if self.target.cards is not None:
             demand_cards(self.target.cards)
@@ -78,6 +85,15 @@ class Judge:
         """Nothing is built beside the score at hand from here on: its own builds are done, its times are next."""
         if self._ahead is not None:
             self._ahead.stand_still()
+
+    def start_next(self) -> None:
+        """On hosts with cards, start the templates of the file that comes next beside the jobs of this one."""
+        if self.target.device == "cuda" and not self._single:
+            self._pool.refill()
+
+    def settle(self) -> None:
+        """Return once no template is starting any more: what follows is timed."""
+        self._pool.settle()
 
     def __enter__(self) -> Judge:
         return self

@@ -96,7 +96,7 @@ def replay(recorded: Recorded, solution: Path) -> dict[str, Any]:
     """Judge `solution` on the recorded calls; the judge's result."""
     from evaluator.harness.judge import Judge
 
-    with Judge(recorded.target) as judge:
+    with Judge(recorded.target, single=True) as judge:
         return judge.score(
             problem=recorded.problem,
             solution=solution,

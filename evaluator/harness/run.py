@@ -45,6 +45,10 @@ class Bench(Protocol):
 
     def stand_still(self) -> None: ...
 
+    def start_next(self) -> None: ...
+
+    def settle(self) -> None: ...
+
     def built_ahead(self, files: dict[str, bytes]) -> list[Any] | None: ...
 
 
@@ -185,6 +189,7 @@ class Run:
         paper = self.protocol_name == "paper"
         if not paper:
             submission = self._job("submission", self._sent, sizes)
+            self.bench.start_next()
         try:
             reference.start(limit)
         except JobFailed as failure:
@@ -195,8 +200,10 @@ class Run:
         session.measure_handshake()
         if paper:
             # Alone on the host: the submission's job does not exist yet.
+            self.bench.settle()
             session.timing.before = session.reference_block()
             submission = self._job("submission", self._sent, sizes)
+            self.bench.start_next()
         try:
             submission.start(limit, self._should_stop)
         except JobFailed as failure:
@@ -212,6 +219,7 @@ class Run:
         session.run_trials()
         plan = session.plan(self.protocol_name if self.bench.target.timed else "check")
         if plan.timed:
+            self.bench.settle()
             self.stage("warmup", calls=plan.warmup)
             session.warm_up(plan.warmup)
             self.stage("timing", pairs=plan.pairs)

@@ -68,10 +68,12 @@ class Talk:
         limit_s: float,
         should_stop: Callable[[], bool] | None = None,
         got: dict[int, dict[str, Any]] | None = None,
+        spin: bool = False,
     ) -> list[dict[str, Any]]:
         """One `wanted` message from every rank; `got` holds those that came already.
 
-        Extends the limit while a compiler works inside.
+        Extends the limit while a compiler works inside. `spin`: look without pause, on hosts with cores to spare, since
+        to be woken takes longer than what is timed may take.
         """
         deadline = time.monotonic() + limit_s
         if self._build_until is None:
@@ -88,7 +90,7 @@ class Talk:
                     deadline = min(self._build_until, time.monotonic() + 5.0)
                     continue
                 raise self._failed("deadline", phase, got)
-            ready = self._poll.poll(min(left, 1.0) * 1000)
+            ready = self._poll.poll(0 if spin else min(left, 1.0) * 1000)
             self._woken = time.perf_counter()
             for descriptor, _ in ready:
                 self._take(descriptor, wanted, phase, got)

@@ -199,6 +199,11 @@ class Pool:
             name = f"{self.target.slug}-{self._made}"
             self._waiting.append(Template(self.target, name, isolated=self.isolated))
 
+    def settle(self) -> None:
+        """Wait until every template that was started is warm."""
+        for template in self._waiting:
+            template.wait()
+
     def take(self) -> Template:
         """A warm template; the caller owns it. Call `refill` when nothing is being timed."""
         template = self._waiting.popleft() if self._waiting else None

@@ -3,7 +3,8 @@
     python -m tests.bench.bench_cards [--target h200x2] [--json FILE.json]
 
 A file that spins for 10 µs, 30 µs, 100 µs and 1 ms on every card is called by the judge's own job, 100 calls a batch:
-in stream mode (the aim: within 3 % or 2 µs of the rank's events around the same calls) and under the gate. Then the
+in stream mode (the aim: within 3 % or 2 µs of the rank's events around the same calls; the handshake, an empty batch,
+is told beside it) and under the gate. Then the
 reference of `allreduce` in stream mode, with and without calls before the clock.
 """
 
@@ -77,8 +78,8 @@ def clocks(job: CardJob) -> list[dict[str, float]]:
     for _ in range(2):
         first = job.stream(packed, staged, 60.0)
     cycles_per_us = CYCLES * 100000 / (1e6 * (first.device_s or 0.0))
-    empties = [job.gate(packed, staged, 60.0, empty=True) for _ in range(TIMES)]
-    cost = middle(empties, "seconds")
+    cost = middle([job.gate(packed, staged, 60.0, empty=True) for _ in range(TIMES)], "seconds")
+    handshake = middle([job.stream(packed, staged, 60.0, empty=True) for _ in range(TIMES)], "seconds")
     rows = []
     for wanted in SPIN_US:
         packed, staged = spun(job, int(wanted * cycles_per_us / CYCLES), CALLS + WARM)
@@ -88,11 +89,13 @@ def clocks(job: CardJob) -> list[dict[str, float]]:
             "spin": float(wanted),
             "events": middle(streams, "device_s"),
             "stream": middle(streams, "seconds"),
+            "handshake": handshake,
             "enqueue": middle(streams, "host_s"),
             "gate": middle(gates, "seconds"),
             "gate_cost": cost,
         }
         row["stream_less_events"] = row["stream"] - row["events"]
+        row["net_less_events"] = row["stream_less_events"] - handshake
         row["gate_less_cost"] = row["gate"] - cost
         row["gate_step_cost"] = row["gate"] - row["events"]
         rows.append({name: round(value, 2) for name, value in row.items()})

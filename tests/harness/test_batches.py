@@ -47,14 +47,18 @@ class Channel:
     def __init__(self, log: list[Any]) -> None:
         self.log = log
         self.sent: list[dict[str, Any]] = []
+        self.not_yet, self.word = 0, b"go"
 
     def send(self, data: bytes) -> None:
         self.sent.append(json.loads(data))
         self.log.append(self.sent[-1]["t"])
 
-    def recv(self, size: int) -> bytes:
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        if flags and self.not_yet:
+            self.not_yet -= 1
+            raise BlockingIOError
         self.log.append("word")
-        return b"go"
+        return self.word
 
 
 class Event:
@@ -169,6 +173,33 @@ def test_an_empty_batch_takes_the_same_turns_without_the_solution(
     assert card.log[3:-3] == [("await", 7), "tick", ("done", 7), ("await", 8), "tick", ("done", 8)]
     assert done["claims"] == []
     assert done["shared"] == []
+
+
+def test_an_empty_stream_batch_is_the_word_alone(shim: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    card = Card(shim, monkeypatch, 2, [])
+    card.run(card.place(calls(2)), empty=True)
+    assert card.log == ["sync", "armed", "word", "sync", "ended", "word", "done"]
+
+
+@pytest.mark.parametrize(("spin_s", "looks"), [(60.0, 3), (0.0, 0)])
+def test_a_rank_looks_for_the_word_before_it_sleeps(
+    shim: ModuleType, monkeypatch: pytest.MonkeyPatch, spin_s: float, looks: int
+) -> None:
+    monkeypatch.setattr(shim, "SPIN_S", spin_s)
+    card = Card(shim, monkeypatch, 1, [])
+    card.rank.control.not_yet = 3
+    card.rank._await_word()
+    assert card.log == ["word"]
+    assert card.rank.control.not_yet == 3 - looks
+
+
+def test_a_batch_whose_word_never_comes_is_the_end_of_the_job(
+    shim: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = Card(shim, monkeypatch, 1, [])
+    card.rank.control.word = b""
+    with pytest.raises(shim._Ended):
+        card.rank._await_word()
 
 
 def test_a_recipe_that_is_not_repeated_is_the_one_before(

@@ -17,6 +17,7 @@ import socket
 import sys
 import time
 import traceback
+from contextlib import suppress
 from typing import Any
 
 import apart
@@ -33,6 +34,7 @@ MAX_PARTS = 2000
 MAX_SHARED, MAX_PATH = 100, 100
 MAX_BITS = 62
 MAX_VIEWS = 1000
+SPIN_S = 0.02
 # Looked up before the file is imported: a returned tensor may carry methods of its own under these names.
 _detach, _to_dense = torch.Tensor.detach, torch.Tensor.to_dense
 
@@ -189,7 +191,8 @@ class Rank:
 
         With `gate` each waits on the card itself until the supervisor has put its inputs in place, and tells it there
         when its outputs lie in the lane. `warm` calls go before the clock: a host that was frozen launches slowly at
-        first. `empty`: everything but the solution, to learn what the turns cost.
+        first. `empty`: everything but the solution, to learn what the turns cost; without a gate that is the word
+        alone.
         """
         lanes = self.lanes
         if lanes is None:
@@ -207,10 +210,10 @@ class Rank:
                 lanes.await_go(gate + index)
             if index == 0:
                 marks[0].record()
-            if tick:
-                tick()
-            else:
+            if not tick:
                 written.append(self._one(lane, recipe))
+            elif gate is not None:
+                tick()
             if gate is not None:
                 lanes.tell_done(gate + index)
         marks[1].record()
@@ -230,7 +233,15 @@ class Rank:
         self.send({**done, **told, "device_ms": marks[0].elapsed_time(marks[1])})
 
     def _await_word(self) -> None:
-        if not self.control.recv(16):
+        """Look without pause at first: a rank that sleeps is woken later than a short batch takes."""
+        until = time.monotonic() + SPIN_S
+        while time.monotonic() < until:
+            with suppress(BlockingIOError):
+                word = self.control.recv(16, socket.MSG_DONTWAIT)
+                break
+        else:
+            word = self.control.recv(16)
+        if not word:
             raise _Ended
 
     def _prepared(self, lanes: Lanes, message: dict[str, Any]) -> list[tuple[Lane, list[dict[str, Any]]]]:
