@@ -154,6 +154,8 @@ class CardSession(Session):
         self.cards, self.lanes = reference.cards, reference.lanes
         self.card = self.timing.card = CardTiming(self.lanes)
         self._unread: list[tuple[list[Call], Staged]] = []
+        self._block: tuple[bool, float] | None = None
+        """Of the first reference block: whether launches set its pace, and the gate's cost then."""
 
     def _new_calls(self, count: int) -> tuple[list[Call], Staged]:
         calls = self.cases.many(self.next_call, count)
@@ -251,12 +253,24 @@ class CardSession(Session):
         raise Verdicted(verdict.background())
 
     def reference_block(self) -> float:
-        """Seconds per call of the reference with no other job on the host, in stream mode."""
-        times = []
+        """Seconds per call of the reference with no other job on the host: by the gate where launches set its pace.
+
+        How fast a host launches changes within seconds by more than a score may drift; the pairs' interval shows that.
+        What must be the same before and after is the pace of what works: the cards, for a reference that waits for its
+        launches. Which of the two counts, and what the gate costs, is settled at the first block.
+        """
+        gated = min(GATED, self.lanes)
+        streams, gates = [], []
         for _ in range(1 + BLOCKS):
             calls, staged = self._new_calls(self.lanes)
-            times.append(self._batch(self.reference, "stream", calls, staged).seconds)
-        return median(times[1:])
+            streams.append(self._batch(self.reference, "stream", calls, staged).seconds)
+            gates.append(self._batch(self.reference, "gate", calls[:gated], staged[:gated]).seconds)
+        stream, gate = median(streams[1:]), median(gates[1:])
+        if self._block is None:
+            by_stream, by_gate = self.card.net(stream, gate)
+            self._block = (by_gate < by_stream / 2, self.card.gate_cost)
+        launch_bound, cost = self._block
+        return max(gate - cost, TIE_S) if launch_bound else stream
 
     def _both(self, kinds: list[str]) -> dict[str, tuple[list[Call], Batch, Batch]]:
         """New calls for each kind; (calls, reference's batch, submission's batch), in random order."""

@@ -142,3 +142,43 @@ def test_kernels_that_do_not_end_are_a_rejection() -> None:
     with pytest.raises(Verdicted) as caught:
         session._await_rest()
     assert caught.value.found.code == "rejected.background"
+
+
+class Blocks(Session):
+    """A session whose reference takes what a test says, µs per call: one stream and one gate figure per block."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self._block = None
+        self.takes: dict[str, float] = {}
+
+    def block(self, stream: float, gate: float) -> float:
+        self.takes = {"stream": stream, "gate": gate}
+        return self.reference_block()
+
+    def _batch(self, job: Any, kind: str, calls: list[Any], staged: Staged, *, empty: bool = False) -> Batch:
+        return Batch(self.takes[kind] * US)
+
+
+def test_a_reference_that_waits_for_its_launches_is_steady_when_the_cards_are() -> None:
+    session = Blocks()
+    cost = session.card.gate_cost / US
+    before = session.block(stream=100, gate=cost + 40)
+    assert before == pytest.approx(40 * US)
+    assert session.block(stream=200, gate=cost + 42) / before == pytest.approx(1.05)
+
+
+def test_the_cost_and_the_kind_of_the_first_block_hold_for_the_second() -> None:
+    session = Blocks()
+    cost = session.card.gate_cost / US
+    before = session.block(stream=100, gate=cost + 40)
+    session.card.gate_cost *= 0.9
+    assert session.block(stream=50, gate=cost + 40) == pytest.approx(before)
+
+
+def test_a_reference_that_keeps_its_card_busy_is_steady_by_its_stream_time() -> None:
+    session = Blocks()
+    cost = session.card.gate_cost / US
+    before = session.block(stream=1000, gate=cost + 990)
+    assert before == pytest.approx(1000 * US)
+    assert session.block(stream=1200, gate=cost + 990) / before == pytest.approx(1.2)
