@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from . import names
+from .births import Birth
 from .cgroup import JobCgroup
 from .command import Command
 from .errors import KillFailed, SandboxError
@@ -28,8 +29,8 @@ class Sandbox:
     """A job of one principal: its processes share a uid and may look at each other, and at nobody else.
 
     Not started twice. ``start`` and ``kill`` may be called from any thread; ``freeze`` and ``thaw`` from one
-    thread at a time. A supervisor that dies takes the job with it, frozen or not, where the host has a v2
-    freezer; elsewhere ``cleanup_leftovers`` of the next worker does.
+    thread at a time. A supervisor that dies takes the job with it, frozen or not, unless it was frozen by a v1
+    freezer or was just being started; then ``cleanup_leftovers`` of the next worker does.
     """
 
     def __init__(self, spec: SandboxSpec, layout: Layout | None = None) -> None:
@@ -39,6 +40,7 @@ class Sandbox:
         lease = names.clean(spec.lease) if spec.lease else names.own_lease()
         self.name = names.job_name(host, lease, spec.name)
         self._lease_folder = names.hold_lease(host, lease)
+        self._birth = Birth(self._lease_folder, self.name)
         self._group = JobCgroup(self.name, host_layout() if layout is None else layout)
         self._uid: UidLease | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -95,12 +97,14 @@ class Sandbox:
             if os.geteuid() == 0:
                 self._uid = UidLease()
             self._group.create(self.spec)
-            command = Command(self.spec, self.uid, self._group.procs_files())
+            self._birth.open()
+            command = Command(self.spec, self.uid, self._group.procs_files(), self._birth)
             try:
                 self._freezer = make_freezer(self._group, self.pids)
                 self._process = spawn(command.argv, command.pass_fds)
             finally:
                 command.close()
+                self._birth.close()
         except BaseException:
             self.kill()
             raise
@@ -148,6 +152,7 @@ class Sandbox:
                 usage = self._group.usage()
                 self._close()
                 self._group.remove()
+                self._birth.remove()
                 shutil.rmtree(self._lease_folder / self.name, ignore_errors=True)
                 if self._uid:
                     self._uid.release()

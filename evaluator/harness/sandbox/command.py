@@ -10,13 +10,21 @@ from functools import cache
 from pathlib import Path
 
 from . import mounts, seccomp
+from .births import Birth
 from .errors import SpawnFailed
 from .spec import SandboxSpec
 
 _TOOL_FOLDERS = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin"
 _NEEDED_CAPS = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
-# Steps into the groups, then becomes bubblewrap: no moment in which the job runs outside them.
-_ENTER = 'set -e; n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 > "$1"; shift; n=$((n-1)); done; exec "$@"'
+# Tells who it is, steps into the groups, then becomes bubblewrap: no moment in which the job runs outside them.
+# bubblewrap asks for its parent's death signal late, and never learns of a death before that: so it is asked for at
+# once, and the parent is looked at afterwards.
+_UNTIL_DEATH = ("--pdeathsig", "KILL")
+_ENTER = """
+[ "$PPID" = "$1" ] || exit 1
+set -e; read -r it </proc/self/stat; echo "outermost $it" >>"$2"; shift 2
+n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 > "$1"; shift; n=$((n-1)); done; exec "$@"
+"""
 # A core limit of 1 stops the kernel's pipe handlers too, which 0 does not.
 _RLIMITS = ("--core=1:1", "--nofile=4096:4096", "--rtprio=0:0", "--nice=0:0")
 
@@ -69,18 +77,21 @@ def _drop_words(uid: int | None) -> list[str]:
 class Command:
     """``argv`` and ``pass_fds`` for the spawner, and the descriptors to close afterwards."""
 
-    def __init__(self, spec: SandboxSpec, uid: int | None, procs_files: Sequence[str]) -> None:
+    def __init__(self, spec: SandboxSpec, uid: int | None, procs_files: Sequence[str], birth: Birth) -> None:
+        """``birth`` is open; the caller closes it."""
         self._temporary: list[int] = []
         try:
-            options = self._options(spec, uid)
+            options = [*self._options(spec, uid), "--info-fd", str(birth.handle)]
             content = b"".join(os.fsencode(word) + b"\0" for word in options)
             arguments = self._keep(_memfd("bwrap-args", content))
             self.argv = [
-                need("sh"), "-c", _ENTER, "sandbox", str(len(procs_files)), *procs_files,
+                need("setpriv"), *_UNTIL_DEATH,
+                need("sh"), "-c", _ENTER, "sandbox", str(os.getpid()), str(birth.path),
+                str(len(procs_files)), *procs_files,
                 need("prlimit"), *_RLIMITS,
                 need("bwrap"), "--args", str(arguments), *_drop_words(uid), *spec.argv,
             ]  # fmt: skip
-            self.pass_fds = (*spec.pass_fds, *self._temporary)
+            self.pass_fds = (*spec.pass_fds, *self._temporary, birth.handle)
         except BaseException:
             self.close()
             raise

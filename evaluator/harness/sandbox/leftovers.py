@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from . import names
+from .births import born_under
 from .cgroup import job_groups, kill_members, members, remove_groups
 from .processes import ended, firsts_of_namespaces
 
@@ -41,6 +43,16 @@ def _clean_groups(host_id: str) -> list[str]:
     return removed
 
 
+def _clean_processes(leases: Path, host_id: str) -> list[str]:
+    """End what no group lists: on a host without writable groups that is every job."""
+    removed: list[str] = []
+    for entry in sorted(os.listdir(leases)) if leases.is_dir() else ():
+        if _is_ours_and_dead(entry, host_id) and _may_remove(leases / entry):
+            for born in born_under(leases / entry):
+                removed += [f"process {pid} of {born.name}" for pid in born.end(_KILL_LIMIT_S)]
+    return removed
+
+
 def _clean_folder(folder: Path, host_id: str) -> list[str]:
     removed = []
     for entry in sorted(os.listdir(folder)) if folder.is_dir() else ():
@@ -58,12 +70,16 @@ def _clean_folder(folder: Path, host_id: str) -> list[str]:
 def cleanup_leftovers(host_id: str | None = None) -> list[str]:
     """End the processes and remove the cgroups, folders and shared memory of dead leases of ``host_id``.
 
+    When it returns no process of theirs lives, whether groups could hold them or not.
     Frozen processes are thawed or killed where they are. Living supervisors of the same host are left alone.
     Returns what was removed, in words. To be called when a worker starts. KillFailed when a process stays.
     """
     host = names.clean(host_id) if host_id else names.default_host_id()
+    leases = names.run_root() / "leases"
     removed = _clean_groups(host)
+    removed += _clean_processes(leases, host)
+    removed += _clean_folder(Path(tempfile.gettempdir()), host)
     removed += _clean_folder(_SHARED_MEMORY, host)
     # Last: a lease whose folder is there is looked at again by the next worker.
-    removed += _clean_folder(names.run_root() / "leases", host)
+    removed += _clean_folder(leases, host)
     return removed

@@ -8,14 +8,24 @@ import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from .errors import KillFailed
 from .rounds import until_none_left
 
 
-def _parents() -> dict[int, int]:
-    """pid -> parent pid of every living process; zombies are left out."""
-    table: dict[int, int] = {}
+class Seen(NamedTuple):
+    """What the kernel says of a process for as long as it is there."""
+
+    parent: int
+    session: int
+    start: int
+    """Clock ticks since boot."""
+
+
+def living() -> dict[int, Seen]:
+    """Every living process by pid; zombies are left out."""
+    table: dict[int, Seen] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
@@ -23,7 +33,7 @@ def _parents() -> dict[int, int]:
             except OSError:
                 continue
             if words[0] not in "ZX":
-                table[int(entry)] = int(words[1])
+                table[int(entry)] = Seen(int(words[1]), int(words[3]), int(words[19]))
     return table
 
 
@@ -43,10 +53,26 @@ def state(pid: int) -> str:
         return "X"
 
 
+def start_ticks(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot, be it a zombie; None when there is none."""
+    try:
+        return int(Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[19])
+    except OSError:
+        return None
+
+
+def name(pid: int) -> str:
+    """The name of a process; empty when it is gone."""
+    try:
+        return Path("/proc", str(pid), "comm").read_text().strip()
+    except OSError:
+        return ""
+
+
 def _descendants_by_scan(pid: int) -> list[int]:
     children: dict[int, list[int]] = {}
-    for child, parent in _parents().items():
-        children.setdefault(parent, []).append(child)
+    for child, seen in living().items():
+        children.setdefault(seen.parent, []).append(child)
     found, waiting = [], [pid]
     while waiting:
         found.append(waiting.pop())
@@ -85,7 +111,7 @@ def wait_until_gone(pids: Iterable[int], limit_s: float) -> None:
     known = set(pids)
 
     def one_round() -> list[int]:
-        known.intersection_update(_parents())
+        known.intersection_update(living())
         for pid in known:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)

@@ -36,6 +36,7 @@ def _serve(requests: queue.SimpleQueue[_Request]) -> None:
                     pass_fds=pass_fds,
                     cwd="/",
                     env=SPAWN_ENV,
+                    start_new_session=True,
                 )
             )
         except BaseException as error:  # noqa: BLE001 (raised again where start() waits)
@@ -43,7 +44,7 @@ def _serve(requests: queue.SimpleQueue[_Request]) -> None:
 
 
 def spawn(argv: Sequence[str], pass_fds: Sequence[int]) -> subprocess.Popen[bytes]:
-    """Start ``argv`` with nothing inherited but ``pass_fds``; its output streams are pipes."""
+    """Start ``argv`` in a session of its own, with nothing inherited but ``pass_fds``; its output streams are pipes."""
     with _guard:
         # A forked child has the table but not the thread: the key tells them apart.
         requests = _running.get(os.getpid())
