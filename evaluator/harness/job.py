@@ -138,9 +138,9 @@ class Job(Talk):
         plain = isinstance(self.box, PlainBox)
         prefix = sys.prefix if plain else "/opt/pkb/venv"
         env = base_env(self.target, prefix)
-        if plain:
+        if isinstance(self.box, PlainBox):
             work = str(self.box.folder / "work")
-            env.update(HOME=work, TMPDIR=work, TORCH_EXTENSIONS_DIR=f"{work}/ext")
+            env.update(HOME=work, TMPDIR=work, TORCH_EXTENSIONS_DIR=f"{work}/ext", **self.box.marks)
         world = str(self.world_size)
         env.update(
             WORLD_SIZE=world,

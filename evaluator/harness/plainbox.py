@@ -1,29 +1,34 @@
 """A job without isolation, for hosts that have none: bundled samples only (grade `none`).
 
 The same surface as `Sandbox`, as far as the judge uses it. No freezer, no limits, no namespaces:
-the processes are merely a session of their own that `kill` ends.
+the processes are merely recorded, so that `kill`, or the worker after one that died, ends them all.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from evaluator.harness.sandbox import UsageReport
+from evaluator.harness.sandbox import UsageReport, names
+from evaluator.harness.sandbox.births import Birth
+from evaluator.harness.sandbox.box import KILL_LIMIT_S
 
 
 class PlainBox:
     """A template started as an ordinary child process in a temporary folder."""
 
     def __init__(self, name: str) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix=f"pkb-{name}-"))
+        host, lease = names.default_host_id(), names.own_lease()
+        self.name = names.job_name(host, lease, name)
+        self._birth = Birth(names.hold_lease(host, lease), self.name)
+        self.marks = self._birth.marks
+        """Part of the environment of everything that runs in it."""
+        # Not in the run folder: extensions are loaded from here, and /run may forbid that.
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{self.name}."))
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, control_fd: int, env: dict[str, str]) -> None:
@@ -31,16 +36,18 @@ class PlainBox:
         work = self.folder / "work"
         work.mkdir()
         env = {**env, "HOME": str(work), "TMPDIR": str(work), "TORCH_EXTENSIONS_DIR": str(work / "ext")}
+        self._birth.open()
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(self.folder / "rank" / "template.py"), str(control_fd)],
             pass_fds=(control_fd,),
-            env=env,
+            env={**env, **self.marks},
             cwd=work,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        self._birth.outermost(self._process.pid)
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
@@ -79,11 +86,11 @@ class PlainBox:
         return UsageReport()
 
     def kill(self) -> UsageReport:
-        """End the session's processes and remove the folder."""
+        """End the processes and remove the folder. Idempotent. KillFailed when 10 s bring none down."""
+        self._birth.end(KILL_LIMIT_S)
         if self._process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+        self._birth.remove()
         shutil.rmtree(self.folder, ignore_errors=True)
         return UsageReport()
 
