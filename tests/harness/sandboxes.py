@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 
 from evaluator.harness.sandbox import Sandbox, SandboxSpec, python_inside
 from evaluator.harness.sandbox.layout import Layout, host_layout, v1_layout
+from evaluator.harness.sandbox.names import run_root
 
 MIB = 1 << 20
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -61,10 +64,22 @@ def layouts() -> dict[str, Layout]:
 
 
 def traces(name: str) -> list[str]:
-    """Groups and folders on this host whose name contains ``name``."""
-    groups = [str(place.base / entry) for place in all_places() for entry in os.listdir(place.base)]
-    runs = [str(path) for path in Path(os.environ.get("PKB_RUN_DIR", "/run/pkb")).glob("leases/*/*")]
-    return [path for path in groups + runs if name in path]
+    """Groups, folders, files and shared memory on this host whose path contains ``name`` (a job's or a lease's)."""
+    groups = [place.base / entry for place in all_places() for entry in os.listdir(place.base)]
+    leases = run_root() / "leases"
+    runs = [*leases.glob("*"), *leases.glob("*/*")]
+    shared = [*Path("/dev/shm").iterdir(), *Path(tempfile.gettempdir()).glob("pkb.*")]
+    return [str(path) for path in groups + runs + shared if name in str(path)]
+
+
+def processes_with(token: str) -> list[int]:
+    """Those whose command line contains ``token``; what only waits to be reaped has none."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if token.encode() in path.read_bytes() and int(path.parent.name) != os.getpid():
+                found.append(int(path.parent.name))
+    return found
 
 
 def all_places() -> list[Any]:
