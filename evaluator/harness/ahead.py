@@ -7,7 +7,6 @@ Never while calls are timed: from a timed score's first job to its report everyt
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import queue
 import threading
@@ -15,7 +14,7 @@ from collections import OrderedDict
 from typing import Any
 
 from evaluator.harness.beside import Beside
-from evaluator.harness.builds import Builder, BuildFailed
+from evaluator.harness.builds import Builder, BuildFailed, content_key
 from evaluator.harness.errors import JudgeError, Stopped
 from evaluator.harness.job import Job
 from evaluator.harness.reports import JobFailed
@@ -44,14 +43,6 @@ def recorded(template: Template, problem: Problem, files: dict[str, bytes]) -> l
         return []  # a failure to record is no verdict; the ranks will say what is wrong
     finally:
         recorder.close()
-
-
-def content_key(files: dict[str, bytes]) -> str:
-    """One hash over names and contents."""
-    whole = hashlib.sha256()
-    for name, content in sorted(files.items()):
-        whole.update(f"{name}\0{len(content)}\0".encode() + content)
-    return whole.hexdigest()
 
 
 class Ahead:

@@ -1,7 +1,7 @@
 """Builds apart from runs: record, check, compile in a fresh sandbox, keep by content.
 
-(1) The file is imported once where builds are only recorded; (2) flags are checked and the key is
-computed here; (3) each unit is compiled in a sandbox of its own, and only the supervisor moves the
+(1) The file is imported once where builds are only recorded, and what it asked for is remembered; (2) flags are checked
+and the key is computed here; (3) each unit is compiled in a sandbox of its own, and only the supervisor moves the
 result into the cache. Ranks get it read-only: one compile for all ranks (design section 5, Builds).
 """
 
@@ -29,12 +29,15 @@ from evaluator.harness.beside import Beside
 from evaluator.harness.errors import Stopped
 from evaluator.harness.rank.extensions import unit_hash
 from evaluator.harness.sandbox import Sandbox, SandboxSpec, python_inside
+from evaluator.harness.version import PROTOCOL_VERSION
 from evaluator.harness.warm import RANK_CODE, base_env
 from problems.registry import Target
 
 MAX_LIBRARY = 64 << 20
 MAX_CACHE = 2 << 30
 MAX_UNITS = 8
+UNITS = ".units"
+"""Ends the names of what files asked for, beside the libraries."""
 BUILD_PATH = ("/usr/local/cuda/bin", "/usr/bin", "/bin")
 HEADERS = (3, 1, 0)
 """Lines that `load_inline` puts above a source: three for CUDA, one for C++, none when asked."""
@@ -66,6 +69,14 @@ class Built:
     cached: bool = True
     units: list[dict[str, Any]] = field(default_factory=list)
     facts: list[NativeFacts] = field(default_factory=list)
+
+
+def content_key(files: dict[str, bytes]) -> str:
+    """One hash over names and contents."""
+    whole = hashlib.sha256()
+    for name, content in sorted(files.items()):
+        whole.update(f"{name}\0{len(content)}\0".encode() + content)
+    return whole.hexdigest()
 
 
 def toolchain(arch: str) -> str:
@@ -145,6 +156,22 @@ class BuildCache:
         self._prune()
         return path
 
+    def units(self, key: str) -> list[Any] | None:
+        """The builds that a file asked for; None unless they were kept."""
+        path = self.folder / f"{key}{UNITS}"
+        try:
+            found = json.loads(path.read_text())
+            os.utime(path)
+        except (OSError, ValueError, RecursionError):
+            return None
+        return found if isinstance(found, list) else None
+
+    def keep_units(self, key: str, units: list[Any]) -> None:
+        """Remember the builds of a file; they count for the cap like libraries."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._store(self.folder / f"{key}{UNITS}", json.dumps(units).encode())
+        self._prune()
+
     def _store(self, path: Path, content: bytes) -> None:
         with tempfile.NamedTemporaryFile(dir=self.folder, prefix=".new-", delete=False) as stream:
             stream.write(content)
@@ -153,7 +180,7 @@ class BuildCache:
 
     def _prune(self) -> None:
         kept = sorted(
-            (p for p in self.folder.iterdir() if not p.name.startswith(".") and not p.suffix),
+            (p for p in self.folder.iterdir() if not p.name.startswith(".") and p.suffix in ("", UNITS)),
             key=lambda p: p.stat().st_mtime,
             reverse=True,
         )
@@ -162,7 +189,8 @@ class BuildCache:
             total += path.stat().st_size
             if total > MAX_CACHE:
                 path.unlink(missing_ok=True)
-                path.with_suffix(".json").unlink(missing_ok=True)
+                if not path.suffix:
+                    path.with_suffix(".json").unlink(missing_ok=True)
 
 
 class Builder:
@@ -171,6 +199,18 @@ class Builder:
     def __init__(self, target: Target, cache_folder: Path | None = None) -> None:
         self.target = target
         self.cache = BuildCache(cache_folder)
+
+    def remembered(self, files: dict[str, bytes]) -> list[Any] | None:
+        """What the file asked for when it was last built here by these tools; None when it was not."""
+        return self.cache.units(self._file_key(files))
+
+    def remember(self, files: dict[str, bytes], units: list[Any]) -> None:
+        """Spare the file's next score the import in which builds are recorded. Only for what has been built."""
+        self.cache.keep_units(self._file_key(files), units)
+
+    def _file_key(self, files: dict[str, bytes]) -> str:
+        tools = toolchain(str(self.target.data.get("arch", "")))
+        return hashlib.sha256((content_key(files) + tools + PROTOCOL_VERSION).encode()).hexdigest()
 
     def build(
         self,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -173,3 +175,39 @@ def test_all_units_of_a_file_share_one_limit(tmp_path: Path, monkeypatch: pytest
     units = [unit(f"int f{n}();") for n in range(4)]
     Builder(load_target("cpu4"), tmp_path).build(units, 100.0, None, Clock())  # type: ignore[arg-type]
     assert limits == [100.0, 60.0, 20.0, 0.0]
+
+
+def test_what_a_file_asked_for_is_remembered_for_its_content(tmp_path: Path) -> None:
+    builder, files = Builder(load_target("cpu4"), tmp_path), {"solution.py": b"one"}
+    assert builder.remembered(files) is None
+
+    builder.remember(files, [unit("x")])
+
+    assert builder.remembered(files) == [unit("x")]
+    assert builder.remembered({"solution.py": b"two"}) is None
+    assert builder.remembered({**files, "kernels.cu": b""}) is None
+    assert Builder(load_target("h200x1"), tmp_path).remembered(files) is None
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"a": 1}', "[" * 100000])
+def test_a_memory_that_cannot_be_read_is_none(tmp_path: Path, content: str) -> None:
+    builder, files = Builder(load_target("cpu4"), tmp_path), {"solution.py": b"one"}
+    builder.remember(files, [unit("x")])
+    next(tmp_path.glob("*.units")).write_text(content)
+
+    assert builder.remembered(files) is None
+
+
+def test_what_is_remembered_counts_for_the_cap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builds, "MAX_CACHE", 4000)
+    cache = Builder(load_target("cpu4"), tmp_path).cache
+    cache.put("library", b"x" * 1500, NativeFacts())
+    for number, age in ((1, 100), (2, 50)):
+        cache.keep_units(f"key{number}", [unit("y" * 1000)])
+        stamp = time.time() - age
+        os.utime(tmp_path / f"key{number}.units", (stamp, stamp))
+    cache.keep_units("key3", [unit("y" * 1000)])
+
+    assert cache.units("key1") is None
+    assert cache.units("key3") is not None
+    assert cache.get("library") is not None
