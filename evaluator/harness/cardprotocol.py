@@ -30,6 +30,8 @@ WARM_SHARE = 3
 """One call in three of a stream batch goes before the clock."""
 LANES_BYTES = 4 << 30
 """Most card memory for one job's lanes."""
+BATCH_BYTES = 256 << 20
+"""Inputs of one rank's slots in a batch that are made without much ado."""
 QUICK_S, PAPER_S = 3.0, 30.0
 GATE_S = 4e-4
 """What a gated call costs about, beside its work: for the plan only."""
@@ -118,8 +120,13 @@ class CardTiming:
 
 
 def lanes_for(inputs_bytes: int, outputs_bytes: int) -> int:
-    """How many calls a batch may have: 24, or as many as fit."""
-    return max(1, min(LANES, LANES_BYTES // (inputs_bytes + outputs_bytes)))
+    """How many calls a batch may have: 24, or as many as fit; of large calls as few as 8.
+
+    Every call has new values, which the host makes: of large calls a batch of 24 would take seconds to prepare.
+    """
+    fitting = LANES_BYTES // (inputs_bytes + outputs_bytes)
+    quick = max(GATED, BATCH_BYTES // inputs_bytes)
+    return max(1, min(LANES, fitting, quick))
 
 
 def plan(protocol: str, t_reference: float, lanes: int) -> Plan:

@@ -75,6 +75,8 @@ def test_check_times_nothing() -> None:
 
 def test_large_calls_have_fewer_lanes_but_never_none() -> None:
     assert lanes_for(1 << 20, 1 << 20) == LANES
+    assert lanes_for(1 << 24, 1 << 20) == 16
+    assert lanes_for(1 << 27, 1 << 20) == GATED
     assert lanes_for(1 << 29, 1 << 29) == 4
     assert lanes_for(1 << 34, 1 << 34) == 1
 
