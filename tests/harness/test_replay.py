@@ -41,7 +41,7 @@ class FakeJudge:
     asked: dict[str, Any] = {}
     verdict = "correct"
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, *, single: bool) -> None:
         self.asked["target"] = target
 
     def __enter__(self) -> FakeJudge:
