@@ -32,9 +32,9 @@ def _appear(path: Path, content: str) -> None:
 class Channel(filesystem.Channel):
     """Messages and tables appear by a rename; tables change under a lock of their own."""
 
-    def _put(self, queue: str, message: Any, **kwargs: Any) -> None:
+    def _put(self, queue: str, payload: Any, **kwargs: Any) -> None:  # type: ignore[override]
         name = f"{round(monotonic() * 1000)}_{uuid.uuid4()}.{queue}.msg"
-        _appear(Path(self.data_folder_out, name), dumps(message))
+        _appear(Path(self.data_folder_out, name), dumps(payload))
 
     def get_table(self, exchange: str) -> Table:
         """The queues bound to an exchange."""
