@@ -262,8 +262,9 @@ class CardJob(Job):
         self._freeze("call")
         batch.device_s = _device_s(done, timed)
         told = [spans(message.get("spans")) for message in done]
-        if all(told):
-            batch.host_s = max(span[1] - span[0] for span in told) / 1e9 / timed
+        enqueued = [span.returned - span.began for span in told if span is not None]
+        if len(enqueued) == len(told):
+            batch.host_s = max(enqueued) / 1e9 / timed
         batch.built_late = any(m.get("built") for m in done)
         by_rank = [_filled(self._list(message.get("claims"), len(calls))) for message in done]
         shared = [self._list(message.get("shared"), len(calls)) for message in done]

@@ -20,7 +20,7 @@ import torch
 from evaluator.harness import claims, encode
 from evaluator.harness.errors import JudgeFault
 from evaluator.harness.plainbox import PlainBox
-from evaluator.harness.reports import spans
+from evaluator.harness.reports import Spans, spans
 from evaluator.harness.sandbox.layout import host_layout
 from evaluator.harness.sandbox.logs import CappedLog
 from evaluator.harness.sandbox.processes import resident_peak
@@ -51,7 +51,8 @@ class Turn:
     """Per rank the first inout argument that still changed after done."""
     shared: list[list[tuple[str, int]]] = field(default_factory=list)
     """Per rank (path of an output, index of the argument in whose memory it lies)."""
-    spans: list[list[int]] = field(default_factory=list)
+    spans: list[Spans | None] = field(default_factory=list)
+    """Per rank what its own clock says."""
     built_late: bool = False
 
 

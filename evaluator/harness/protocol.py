@@ -14,7 +14,7 @@ from evaluator.harness.cases import Call, Cases
 from evaluator.harness.check import check_rank, home, validity
 from evaluator.harness.errors import JudgeFault, SizeTooLarge, Stopped
 from evaluator.harness.job import Job, Turn
-from evaluator.harness.reports import JobFailed
+from evaluator.harness.reports import JobFailed, Spans
 from evaluator.harness.stats import Speedup, speedup
 from evaluator.harness.verdict import Verdict
 from problems.leaves import Answer
@@ -96,6 +96,8 @@ class Timing:
     handshakes: list[float] = field(default_factory=list)
     outside_minus_ranks: list[float] = field(default_factory=list)
     """Per block of calls: the outside clock less the ranks' own first start to last end, summed over its calls."""
+    arguments: list[float] = field(default_factory=list)
+    """Per call what the slowest rank's shim took to read the message and make the arguments."""
     copies: list[float] = field(default_factory=list)
     """Per call what the slowest rank's shim took to copy the outputs into its slot."""
     block: int = 1
@@ -303,7 +305,9 @@ class Session:
             gaps = [gap for turn in side if (gap := _outside_gap(turn)) is not None]
             if len(gaps) == size:
                 timing.outside_minus_ranks.append(sum(gaps))
-            timing.copies += [max(s[2] - s[1] for s in turn.spans) / 1e9 for turn in side if all(turn.spans)]
+            for told in filter(None, map(_told, side)):
+                timing.arguments.append(max(s.began - s.woken for s in told) / 1e9)
+                timing.copies.append(max(s.ended - s.returned for s in told) / 1e9)
 
     def _net(self, turn: Turn) -> float:
         """Raw seconds less the handshake, but never less than half of the raw time."""
@@ -320,10 +324,16 @@ def answers_of(turn: Turn) -> list[Answer]:
 
 def _outside_gap(turn: Turn) -> float | None:
     """Outside clock less the ranks' own first start to last end, seconds; None for odd claims."""
-    spans = turn.spans
-    if not all(spans):
+    told = _told(turn)
+    if told is None:
         return None
-    return turn.seconds - (max(s[2] for s in spans) - min(s[0] for s in spans)) / 1e9
+    return turn.seconds - (max(s.ended for s in told) - min(s.woken for s in told)) / 1e9
+
+
+def _told(turn: Turn) -> list[Spans] | None:
+    """What all ranks' clocks say; None unless all of it can be true."""
+    told = [spans for spans in turn.spans if spans is not None]
+    return told if told and len(told) == len(turn.spans) else None
 
 
 def _rank_row(rank: int, wrong: Any) -> dict[str, Any]:

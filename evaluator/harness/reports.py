@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaluator.harness import claims
 
@@ -43,10 +43,25 @@ def told(message: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def spans(claim: Any) -> list[int]:
-    """A rank's own clock readings (begin, middle, end, ns) where they can be true, else nothing."""
-    sound = isinstance(claim, list) and len(claim) == 3 and all(type(t) is int for t in claim)
-    return claim if sound and 0 <= claim[0] <= claim[1] <= claim[2] < claims.MAX_INT else []
+class Spans(NamedTuple):
+    """A rank's own clock readings of one turn, ns of the monotonic clock."""
+
+    woken: int
+    """It runs again, the message in its hands."""
+    began: int
+    """The arguments are made, `solution` begins."""
+    returned: int
+    ended: int
+    """The outputs are in the slot."""
+
+
+def spans(claim: Any) -> Spans | None:
+    """A rank's clock readings where they can be true."""
+    if not isinstance(claim, list) or len(claim) != 4 or not all(type(t) is int for t in claim):
+        return None
+    found = Spans(*claim)
+    possible = found.woken >= 0 and found.ended < claims.MAX_INT and list(found) == sorted(found)
+    return found if possible else None
 
 
 def own_frames(text: str) -> str:

@@ -86,6 +86,7 @@ class Rank:
         self.late_builds: list[str] = []
         self.copies: list[tuple[torch.Tensor, torch.Tensor]] = []
         self.seen = b""
+        self.woken = 0
 
     def send(self, message: dict[str, Any]) -> None:
         if os.getpid() != self.pid:
@@ -159,7 +160,7 @@ class Rank:
         if self.lanes is not None:
             torch.cuda.synchronize()
         ended = time.monotonic_ns()
-        spans = [began, middle, ended]
+        spans = [self.woken, began, middle, ended]
         done = {"t": "done", "seq": message["seq"], "claim": claim, "spans": spans}
         if late:
             done["late"] = True
@@ -221,7 +222,7 @@ class Rank:
         if gate is not None:
             self.send({"t": "queued"})
         torch.cuda.synchronize()
-        spans = [began, middle, time.monotonic_ns()]
+        spans = [self.woken, began, middle, time.monotonic_ns()]
         if gate is None:
             self.send({"t": "ended"})
             self._await_word()
@@ -314,6 +315,7 @@ class Rank:
             phase = "call"
             while True:
                 data = self.control.recv(1 << 20)
+                self.woken = time.monotonic_ns()
                 if not data:
                     raise _Ended
                 message = json.loads(data)
