@@ -86,7 +86,7 @@ class Card:
         self.inputs, outputs = Memory(lanes * LANE), Memory(lanes * LANE)
         self.rank = shim.Rank.__new__(shim.Rank)
         self.rank.pid, self.rank.recipe, self.rank.late_builds = shim.os.getpid(), [], []
-        self.rank.order = {"inout": inout}
+        self.rank.order, self.rank.woken = {"inout": inout}, 7
         self.rank.control = Channel(self.log)
         self.rank.decoder = shim.Decoder(None, {})
         self.lanes = [Lane(self.inputs, n * LANE, outputs.bytes(n * LANE, LANE)) for n in range(lanes)]
@@ -145,6 +145,8 @@ def test_a_stream_batch_calls_back_to_back_and_tells_only_after_the_clock(
     ]  # fmt: skip
     assert done["seq"] == 5
     assert done["device_ms"] == 1.5
+    assert done["spans"][0] == 7
+    assert done["spans"] == sorted(done["spans"])
     assert done["claims"] == [{"t": ["float32", [3]]}, None, None]
     assert _filled(done["claims"]) == [{"t": ["float32", [3]]}] * 3
     for number, lane in enumerate(card.lanes):
