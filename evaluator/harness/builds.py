@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -35,6 +36,8 @@ from problems.registry import Target
 
 MAX_LIBRARY = 64 << 20
 MAX_CACHE = 2 << 30
+LEAST_KEPT = 256 << 10
+"""Bytes that a kept file counts for at least: the cap is one on their number, too, for all are looked at."""
 MAX_UNITS = 8
 UNITS = ".units"
 """Ends the names of what files asked for, beside the libraries."""
@@ -179,14 +182,14 @@ class BuildCache:
         Path(stream.name).replace(path)
 
     def _prune(self) -> None:
-        kept = sorted(
-            (p for p in self.folder.iterdir() if not p.name.startswith(".") and p.suffix in ("", UNITS)),
-            key=lambda p: p.stat().st_mtime,
-            reverse=True,
-        )
+        kept = []
+        for path in self.folder.iterdir():
+            if not path.name.startswith(".") and path.suffix in ("", UNITS):
+                with suppress(FileNotFoundError):  # another worker prunes, too
+                    kept.append((path.stat(), path))
         total = 0
-        for path in kept:
-            total += path.stat().st_size
+        for found, path in sorted(kept, key=lambda one: one[0].st_mtime, reverse=True):
+            total += max(found.st_size, LEAST_KEPT)
             if total > MAX_CACHE:
                 path.unlink(missing_ok=True)
                 if not path.suffix:

@@ -2,15 +2,18 @@
 
 The original makes a message or a table of bindings under its name and fills it afterwards. Whoever reads in between
 (another process that starts at the same moment) finds an empty file, and a worker ends with a JSONDecodeError. Here
-files get their name when they are whole.
+files get their name when they are whole. It also takes a message by moving it to the temporary folder, which on another
+file system is a copy: of two who take the same message one reads what the other is writing, and the message is lost.
 """
 
 from __future__ import annotations
 
 import fcntl
+import os
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from queue import Empty
 from time import monotonic
 from typing import Any
 
@@ -25,16 +28,37 @@ Table = list[Any]
 def _appear(path: Path, content: str) -> None:
     """Write a file that is there as a whole or not at all. The temporary name is no message's and no table's."""
     hidden = path.with_name(f".{uuid.uuid4()}")
-    hidden.write_text(content)
-    hidden.replace(path)
+    try:
+        hidden.write_text(content)
+        hidden.replace(path)
+    except BaseException:
+        hidden.unlink(missing_ok=True)  # the disk is full, say
+        raise
 
 
 class Channel(filesystem.Channel):
-    """Messages and tables appear by a rename; tables change under a lock of their own."""
+    """Messages and tables appear by a rename, messages go by one; tables change under a lock of their own.
+
+    The folders for messages and for those taken are on one file system.
+    """
 
     def _put(self, queue: str, payload: Any, **kwargs: Any) -> None:  # type: ignore[override]
         name = f"{round(monotonic() * 1000)}_{uuid.uuid4()}.{queue}.msg"
         _appear(Path(self.data_folder_out, name), dumps(payload))
+
+    def _get(self, queue: str, timeout: float | None = None) -> Any:
+        for name in sorted(os.listdir(self.data_folder_in)):
+            if name.partition(".")[2] == f"{queue}.msg":
+                taken = Path(self.processed_folder, name)
+                try:
+                    Path(self.data_folder_in, name).rename(taken)
+                except FileNotFoundError:
+                    continue  # somebody else has it
+                content = taken.read_text()
+                if not self.store_processed:
+                    taken.unlink()
+                return loads(content)
+        raise Empty
 
     def get_table(self, exchange: str) -> Table:
         """The queues bound to an exchange."""

@@ -51,7 +51,7 @@ class Evidence:
 def start_time(pid: int) -> str | None:
     """When a process started (clock ticks), None when it has ended; tells a reused pid apart."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text("latin-1").rpartition(")")[2].split()
     except OSError:
         return None
     # A zombie has ended; only its parent has not yet asked how.

@@ -200,6 +200,7 @@ def test_a_memory_that_cannot_be_read_is_none(tmp_path: Path, content: str) -> N
 
 def test_what_is_remembered_counts_for_the_cap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builds, "MAX_CACHE", 4000)
+    monkeypatch.setattr(builds, "LEAST_KEPT", 0)
     cache = Builder(load_target("cpu4"), tmp_path).cache
     cache.put("library", b"x" * 1500, NativeFacts())
     for number, age in ((1, 100), (2, 50)):
@@ -211,3 +212,15 @@ def test_what_is_remembered_counts_for_the_cap(tmp_path: Path, monkeypatch: pyte
     assert cache.units("key1") is None
     assert cache.units("key3") is not None
     assert cache.get("library") is not None
+
+
+def test_small_files_that_are_kept_have_a_greatest_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builds, "MAX_CACHE", 3 * builds.LEAST_KEPT)
+    cache = Builder(load_target("cpu4"), tmp_path).cache
+    for number in range(10):
+        cache.keep_units(f"key{number}", [1])
+
+    assert len(list(tmp_path.iterdir())) == 3
+    assert cache.units("key9") == [1]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -64,6 +68,44 @@ def test_a_message_that_is_being_written_is_not_there_yet(
     assert reader._get("bell") == {"ring": 1}
     with pytest.raises(Empty):
         reader._get("bell")
+
+
+def test_a_message_is_taken_without_a_copy(
+    connect: Callable[[], Channel], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also where the temporary folder is on another file system: a copy could be taken by two at once."""
+    rename, elsewhere = os.rename, tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    def within(source: str, target: str) -> None:
+        if str(elsewhere) in str(target):
+            raise OSError(errno.EXDEV, "another file system")
+        rename(source, target)
+
+    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+    monkeypatch.setattr(os, "rename", within)
+    monkeypatch.setattr(shutil, "copyfile", lambda *_, **__: pytest.fail("a copy"))
+    channel = connect()
+    channel._put("bell", {"ring": 1})
+
+    assert channel._get("bell") == {"ring": 1}
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_full_disk_leaves_no_part_of_a_message(
+    connect: Callable[[], Channel], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    write = Path.write_text
+
+    def full(path: Path, content: str) -> int:
+        write(path, content[:1])
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="no space"):
+        connect()._put("bell", {})
+
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_a_table_that_is_being_written_is_the_one_before(

@@ -27,6 +27,9 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _SOON = 600 * _TICKS_PER_S
 """So long after its record was opened a job may start; what starts later has got a number of its again."""
 
+_ENVIRONMENT_BYTES = 64 << 10
+"""Read of an environment. Where it lies, and how long it is, a process may say as it likes: all its memory."""
+
 
 def _here() -> str:
     """This boot and pid namespace: elsewhere the same numbers are other processes."""
@@ -66,7 +69,7 @@ class Birth:
 
     def end(self, limit_s: float) -> None:
         """End the job by its record alone; KillFailed as ``Born.end``. Idempotent."""
-        if self.path.exists() and (born := _read(self.path)) is not None:
+        if (born := _read(self.path)) is not None:
             born.end(limit_s)
 
     def remove(self) -> None:
@@ -78,7 +81,8 @@ class Birth:
 def _environment(pid: int) -> list[bytes]:
     """Of a process; one empty word when it dies, nothing when it is not ours to read."""
     try:
-        return Path("/proc", str(pid), "environ").read_bytes().split(b"\0")
+        with Path("/proc", str(pid), "environ").open("rb", buffering=0) as file:
+            return (file.read(_ENVIRONMENT_BYTES) or b"").split(b"\0")
     except OSError:
         return []
 
@@ -139,8 +143,11 @@ class Born:
 
 
 def _read(path: Path) -> Born | None:
-    """The record; None when its pids are of another boot or pid namespace, or it was never begun."""
-    text = path.read_text()
+    """The record; None when its pids are of another boot or pid namespace, it was never begun, or it is gone."""
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return None
     since = re.search(r"since (\d+)\n", text)
     if since is None or f"here {_here()}\n" not in text:
         return None

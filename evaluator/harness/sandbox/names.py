@@ -53,10 +53,10 @@ def default_host_id() -> str:
 def _start_ticks(pid: int) -> int | None:
     """When a process started, in clock ticks since boot; None when there is no such process."""
     try:
-        words = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
+        words = Path("/proc", str(pid), "stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return None
-    return None if words[0] in "ZX" else int(words[19])
+    return None if words[0] in b"ZX" else int(words[19])
 
 
 def own_lease() -> str:

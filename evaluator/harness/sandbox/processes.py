@@ -23,16 +23,26 @@ class Seen(NamedTuple):
     """Clock ticks since boot."""
 
 
+def read(pid: int, file: str) -> bytes:
+    """A file of ``/proc`` about a process, as bytes: in it stands its name, which it may make anything but text."""
+    return Path("/proc", str(pid), file).read_bytes()
+
+
+def _stat(pid: int) -> list[bytes]:
+    """What ``/proc/PID/stat`` says after the name, the state first."""
+    return read(pid, "stat").rpartition(b")")[2].split()
+
+
 def living() -> dict[int, Seen]:
     """Every living process by pid; zombies are left out."""
     table: dict[int, Seen] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
-                words = Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()
+                words = _stat(int(entry))
             except OSError:
                 continue
-            if words[0] not in "ZX":
+            if words[0] not in b"ZX":
                 table[int(entry)] = Seen(int(words[1]), int(words[3]), int(words[19]))
     return table
 
@@ -48,7 +58,7 @@ def _children(pid: int) -> list[int]:
 def state(pid: int) -> str:
     """The state letter of a process; ``X`` when it is gone."""
     try:
-        return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
+        return _stat(pid)[0].decode()
     except OSError:
         return "X"
 
@@ -56,7 +66,7 @@ def state(pid: int) -> str:
 def start_ticks(pid: int) -> int | None:
     """When a process started, in clock ticks since boot, be it a zombie; None when there is none."""
     try:
-        return int(Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[19])
+        return int(_stat(pid)[19])
     except OSError:
         return None
 
@@ -64,7 +74,7 @@ def start_ticks(pid: int) -> int | None:
 def name(pid: int) -> str:
     """The name of a process; empty when it is gone."""
     try:
-        return Path("/proc", str(pid), "comm").read_text().strip()
+        return read(pid, "comm").decode(errors="replace").strip()
     except OSError:
         return ""
 
@@ -100,8 +110,8 @@ def firsts_of_namespaces(pids: Iterable[int]) -> list[int]:
     found = []
     for pid in pids:
         with suppress(OSError):
-            line = Path("/proc", str(pid), "status").read_text().partition("\nNSpid:")[2].partition("\n")[0]
-            if line.split()[1:] and line.split()[-1] == "1":
+            line = read(pid, "status").partition(b"\nNSpid:")[2].partition(b"\n")[0]
+            if line.split()[1:] and line.split()[-1] == b"1":
                 found.append(pid)
     return found
 
@@ -148,8 +158,8 @@ def resident_peak(pids: Iterable[int]) -> int:
     total = 0
     for pid in pids:
         try:
-            lines = Path("/proc", str(pid), "status").read_text().splitlines()
+            lines = read(pid, "status").split(b"\n")
         except OSError:
             continue
-        total += sum(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+        total += sum(1024 * int(line.split()[1]) for line in lines if line.startswith(b"VmHWM:"))
     return total

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .errors import SpawnFailed
 from .names import run_root
+from .processes import read
 
 FIRST_UID = 61184
 LAST_UID = 61439
@@ -25,10 +26,10 @@ def uids_in_use() -> set[int]:
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
-                status = Path("/proc", entry, "status").read_text()
+                status = read(int(entry), "status")
             except OSError:
                 continue
-            line = status.partition("\nUid:")[2].partition("\n")[0]
+            line = status.partition(b"\nUid:")[2].partition(b"\n")[0]
             found.update(int(word) for word in line.split())
     return found
 
