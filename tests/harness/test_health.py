@@ -172,3 +172,8 @@ def test_the_self_test_names_sick_cards() -> None:
     assert (bad.ok, bad.told) == (False, "Xid 79")
     assert good.ok
     assert "0: NVIDIA H100 80GB HBM3, driver 580.159.04" in good.told
+
+
+def test_what_a_tool_prints_need_not_be_text() -> None:
+    """A kernel log holds names that processes gave themselves."""
+    assert health._asked(["printf", r"\377Xid"]) == "\ufffdXid"
