@@ -14,7 +14,6 @@ import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 from torch.utils.cpp_extension import load_inline
 
-BLOCKS = 32
 CUDA = r"""
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -43,10 +42,19 @@ __device__ void meet(const Peers& peers, int me, int world, unsigned seq) {
 
 __device__ bf16 times(bf16 a, bf16 b) { return __float2bfloat16_rn(__bfloat162float(a) * __bfloat162float(b)); }
 
+// Eight products at a time, the last ones singly.
 __global__ void gate(const bf16* x2, const bf16* v, bf16* u, int64_t count) {
-  for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
-       i += (int64_t)gridDim.x * blockDim.x)
-    u[i] = times(x2[i], v[i]);
+  const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, step = (int64_t)gridDim.x * blockDim.x;
+  for (int64_t i = first; i < count / 8; i += step) {
+    const uint4 a = reinterpret_cast<const uint4*>(x2)[i], b = reinterpret_cast<const uint4*>(v)[i];
+    uint4 products;
+#pragma unroll
+    for (int k = 0; k < 8; ++k)
+      reinterpret_cast<bf16*>(&products)[k] =
+          times(reinterpret_cast<const bf16*>(&a)[k], reinterpret_cast<const bf16*>(&b)[k]);
+    reinterpret_cast<uint4*>(u)[i] = products;
+  }
+  for (int64_t i = count / 8 * 8 + first; i < count; i += step) u[i] = times(x2[i], v[i]);
 }
 
 // (batch, channels of this rank, L) from every rank's (batch, all channels, l). `half` is l/2 in vectors.
@@ -54,15 +62,23 @@ template <typename Vec>
 __global__ void pull_u(Peers peers, Vec* out, int64_t batch, int64_t mine, int64_t half, bool zigzag, int me,
                        int world, unsigned seq) {
   meet(peers, me, world, seq);
-  const int64_t whole = 2 * half * world, total = batch * mine * whole;
-  for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < total;
-       i += (int64_t)gridDim.x * blockDim.x) {
-    const int64_t place = i % whole, row = i / whole, channel = row % mine, sample = row / mine;
-    const int chunk = (int)(place / half);
+  // A piece is one channel's half of one rank's sequence: its place is worked out once, its vectors lie side by side.
+  const int64_t pieces = batch * mine * 2 * world;
+  const int warps = blockDim.x / 32, lane = threadIdx.x % 32;
+  for (int64_t p = (int64_t)blockIdx.x * warps + threadIdx.x / 32; p < pieces; p += (int64_t)gridDim.x * warps) {
+    const int64_t row = p / (2 * world), channel = row % mine, sample = row / mine;
+    const int chunk = (int)(p % (2 * world));
     const int peer = !zigzag ? chunk / 2 : (chunk < world ? chunk : 2 * world - 1 - chunk);
-    const int64_t local = (zigzag ? (chunk < world ? 0 : half) : (chunk % 2) * half) + place % half;
-    const Vec* from = reinterpret_cast<const Vec*>(peers.data[peer]);
-    out[i] = from[((sample * world + me) * mine + channel) * 2 * half + local];
+    const bool second = zigzag ? chunk >= world : chunk % 2;
+    const Vec* from = reinterpret_cast<const Vec*>(peers.data[peer]) +
+                      (((sample * world + me) * mine + channel) * 2 + second) * half;
+    Vec* to = out + p * half;
+    int64_t i = lane;
+    for (; i + 96 < half; i += 128) {
+      const Vec a = from[i], b = from[i + 32], c = from[i + 64], d = from[i + 96];
+      to[i] = a, to[i + 32] = b, to[i + 64] = c, to[i + 96] = d;
+    }
+    for (; i < half; i += 32) to[i] = from[i];
   }
 }
 
@@ -117,17 +133,17 @@ void to_channels(std::vector<int64_t> data, std::vector<int64_t> flags, int64_t 
   Peers peers = peers_of(data, flags);
   auto n = (unsigned)seq;
   if (length % 16 == 0)
-    pull_u<uint4><<<blocks, 256, 0, s>>>(peers, reinterpret_cast<uint4*>(out), batch, mine, length / 16, zigzag,
+    pull_u<uint4><<<blocks, 512, 0, s>>>(peers, reinterpret_cast<uint4*>(out), batch, mine, length / 16, zigzag,
                                          me, world, n);
   else
-    pull_u<bf16><<<blocks, 256, 0, s>>>(peers, reinterpret_cast<bf16*>(out), batch, mine, length / 2, zigzag, me,
+    pull_u<bf16><<<blocks, 512, 0, s>>>(peers, reinterpret_cast<bf16*>(out), batch, mine, length / 2, zigzag, me,
                                         world, n);
   check();
 }
 
 void to_sequence(std::vector<int64_t> data, std::vector<int64_t> flags, int64_t x1, int64_t out, int64_t batch,
                  int64_t mine, int64_t length, bool zigzag, int me, int64_t seq, int blocks, int64_t stream) {
-  pull_y<<<blocks, 256, 0, reinterpret_cast<cudaStream_t>(stream)>>>(
+  pull_y<<<blocks, 512, 0, reinterpret_cast<cudaStream_t>(stream)>>>(
       peers_of(data, flags), reinterpret_cast<const bf16*>(x1), reinterpret_cast<bf16*>(out), batch, mine, length,
       zigzag, me, (int)data.size(), (unsigned)seq);
   check();
@@ -149,6 +165,16 @@ _ext = load_inline(
 )
 
 
+def _grid(device: torch.device) -> int:
+    """Most blocks of a kernel: nearly a processor each, or few where several ranks share one card.
+
+    Blocks that meet must all be resident, those of every rank on the card together.
+    """
+    cards = torch.empty(dist.get_world_size(), dtype=torch.int64, device=device)
+    dist.all_gather_into_tensor(cards, torch.tensor([device.index], device=device))
+    return 32 if len(cards.unique()) < len(cards) else 128
+
+
 class _State:
     """One symmetric buffer with the regions u and y, and the flags, for one number of elements."""
 
@@ -160,7 +186,8 @@ class _State:
         base = symm_mem.rendezvous(self.packed, dist.group.WORLD).buffer_ptrs
         self.u_ptrs, self.y_ptrs = list(base), [pointer + 2 * room for pointer in base]
         self.y = self.packed[room : room + count]
-        self.flags = symm_mem.empty(BLOCKS * 8, dtype=torch.int32, device=device).zero_()
+        self.blocks = _grid(device)
+        self.flags = symm_mem.empty(self.blocks * 8, dtype=torch.int32, device=device).zero_()
         self.flag_ptrs = list(symm_mem.rendezvous(self.flags, dist.group.WORLD).buffer_ptrs)
         self.sequence = 1
         torch.cuda.synchronize()
@@ -203,7 +230,7 @@ def solution(
     u = torch.empty((batch, mine, world * length), dtype=x1.dtype, device=x1.device)
     _ext.to_channels(
         state.u_ptrs, state.flag_ptrs, x2.data_ptr(), v.data_ptr(), u.data_ptr(), batch, mine, length,
-        with_zigzag_splitting, rank, state.sequence, BLOCKS, stream,
+        with_zigzag_splitting, rank, state.sequence, state.blocks, stream,
     )  # fmt: skip
     groups = num_groups // world
     filters = h[rank * groups : (rank + 1) * groups].repeat_interleave(group_dim, dim=0)
@@ -211,7 +238,7 @@ def solution(
     out = torch.empty((batch, length, channels), dtype=x1.dtype, device=x1.device)
     _ext.to_sequence(
         state.y_ptrs, state.flag_ptrs, x1.data_ptr(), out.data_ptr(), batch, mine, length, with_zigzag_splitting,
-        rank, state.sequence + 1, BLOCKS, stream,
+        rank, state.sequence + 1, state.blocks, stream,
     )  # fmt: skip
     state.sequence += 2
     return out

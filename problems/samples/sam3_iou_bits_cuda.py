@@ -12,7 +12,6 @@ import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 from torch.utils.cpp_extension import load_inline
 
-BLOCKS = 32
 CUDA = r"""
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -179,6 +178,16 @@ _ext = load_inline(
 )
 
 
+def _grid(device: torch.device) -> int:
+    """Most blocks of a kernel: nearly a processor each, or few where several ranks share one card.
+
+    Blocks that meet must all be resident, those of every rank on the card together.
+    """
+    cards = torch.empty(dist.get_world_size(), dtype=torch.int64, device=device)
+    dist.all_gather_into_tensor(cards, torch.tensor([device.index], device=device))
+    return 32 if len(cards.unique()) < len(cards) else 128
+
+
 class _State:
     """The symmetric buffer and flags; it grows when a call brings more objects than any before."""
 
@@ -191,7 +200,8 @@ class _State:
         nbytes = self.scores_at + 2 * objects
         self.data = symm_mem.empty(nbytes, dtype=torch.uint8, device=device)
         self.data_ptrs = list(symm_mem.rendezvous(self.data, dist.group.WORLD).buffer_ptrs)
-        self.flags = symm_mem.empty(BLOCKS * 8, dtype=torch.int32, device=device).zero_()
+        self.blocks = _grid(device)
+        self.flags = symm_mem.empty(self.blocks * 8, dtype=torch.int32, device=device).zero_()
         self.flag_ptrs = list(symm_mem.rendezvous(self.flags, dist.group.WORLD).buffer_ptrs)
         self.sequence = 1
         torch.cuda.synchronize()
@@ -233,7 +243,7 @@ def solution(
         state.data_ptrs, state.flag_ptrs, list(num_obj_per_gpu), masks.data_ptr(),
         own_scores.data_ptr(), state.bits_at, state.scores_at, pixels, last.data_ptr(),
         iou_threshold, reverse, bits.data_ptr(), out.data_ptr(), scores.data_ptr(), suppressed.data_ptr(), rank,
-        state.sequence, BLOCKS, stream,
+        state.sequence, state.blocks, stream,
     )  # fmt: skip
     state.sequence += 2
     return out, scores, suppressed

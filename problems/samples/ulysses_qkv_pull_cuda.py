@@ -1,9 +1,10 @@
-"""Ulysses exchange of a fused QKV projection as one pull kernel.
+"""Ulysses exchange of a fused QKV projection as one kernel.
 
-The library form cuts, copies, exchanges and joins: four passes over the data. Here every rank puts its projection
-into a symmetric buffer once, and one kernel reads from the peers exactly the heads that it needs, already at the
-place where the result wants them. A run of H/W elements is contiguous on both sides; it is moved in 16-byte units
-where its size allows it, in 8- or 2-byte units otherwise.
+The library form cuts, copies, exchanges and joins: four passes over the data. Here one kernel puts what the peers need
+of its rank's projection into a symmetric buffer, meets them, and reads from each exactly the heads that its rank needs,
+already at the place where the result wants them; its own heads go to the result at once. A run of H/W elements is
+contiguous on both sides; it is moved in 16-byte units where its size allows it, in 8- or 2-byte units otherwise.
+Buffers alternate from call to call, so that one meeting is enough.
 """
 
 from typing import Optional
@@ -13,7 +14,6 @@ import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 from torch.utils.cpp_extension import load_inline
 
-BLOCKS = 16
 CUDA = r"""
 #include <cuda_runtime.h>
 #include <pybind11/pybind11.h>
@@ -22,13 +22,14 @@ CUDA = r"""
 #include <stdexcept>
 #include <vector>
 
-struct Peers { const char* data[8]; unsigned* flags[8]; };
+struct Peers { char* data[8]; unsigned* flags[8]; };
 
 __device__ void meet(const Peers& peers, int me, int world, unsigned seq) {
   __syncthreads();
   if ((int)threadIdx.x < world) {
     unsigned* theirs = peers.flags[threadIdx.x] + blockIdx.x * 8 + me;
     unsigned* mine = peers.flags[me] + blockIdx.x * 8 + threadIdx.x;
+    __threadfence_system();
     asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(theirs), "r"(seq) : "memory");
     unsigned seen;
     do {
@@ -38,50 +39,89 @@ __device__ void meet(const Peers& peers, int me, int world, unsigned seq) {
   __syncthreads();
 }
 
-// A row is one token: three parts (query, key, value) of `world` runs, `run` vectors each. `inner` is the number
-// of rows of one rank that stay together in the result: T for the layout (B, T, …), all rows for (T, B, …).
 template <typename Vec>
-__global__ void pull(Peers peers, Vec* out, int64_t rows, int64_t inner, int64_t run, int me, int world,
-                     unsigned seq) {
+__device__ void move(Vec* to, const Vec* from, int run, int lane, int lanes) {
+  int i = lane;
+  for (; i + 3 * lanes < run; i += 4 * lanes) {
+    const Vec a = from[i], b = from[i + lanes], c = from[i + 2 * lanes], d = from[i + 3 * lanes];
+    to[i] = a, to[i + lanes] = b, to[i + 2 * lanes] = c, to[i + 3 * lanes] = d;
+  }
+  for (; i < run; i += lanes) to[i] = from[i];
+}
+
+// A row is one token: three parts (query, key, value) of `world` runs, `run` vectors each. `inner` is the number
+// of rows of one rank that stay together in the result: T for the layout (B, T, ...), all rows for (T, B, ...).
+// A team of 2^bits threads moves a run, so that the places are worked out once for a run. Teams that have the same
+// number on two ranks stage and read the same runs: the blocks b need to meet, and no others.
+template <typename Vec>
+__global__ void exchange(Peers peers, const Vec* in, Vec* out, unsigned rows, unsigned inner, int run, int bits,
+                         int64_t shift, int me, int world, unsigned seq) {
+  const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned team = thread >> bits, teams = (gridDim.x * blockDim.x) >> bits;
+  const int lanes = 1 << bits, lane = (int)(thread & (lanes - 1));
+  Vec* stage = reinterpret_cast<Vec*>(peers.data[me] + shift);
+  for (unsigned r = team; r < 3 * rows; r += teams)
+    for (int turn = 1; turn < world; ++turn) {
+      const int64_t at = ((int64_t)r * world + (me + turn) % world) * run;
+      move(stage + at, in + at, run, lane, lanes);
+    }
   meet(peers, me, world, seq);
-  const int64_t width = 3 * run, total = rows * width;
-  for (int turn = 0; turn < world; ++turn) {
-    const int peer = (me + turn) % world;
-    const Vec* from = reinterpret_cast<const Vec*>(peers.data[peer]);
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < total;
-         i += (int64_t)gridDim.x * blockDim.x) {
-      const int64_t row = i / width, column = i % width, part = column / run, unit = column % run;
-      const int64_t outer = row / inner, place = row % inner;
-      const int64_t target = (outer * world + peer) * inner + place;
-      out[target * width + column] = from[((row * 3 + part) * world + me) * run + unit];
+  for (unsigned r = team; r < 3 * rows; r += teams) {
+    const unsigned row = r / 3, part = r % 3, outer = row / inner, place = row % inner;
+    const int64_t at = ((int64_t)r * world + me) * run;
+    for (int turn = 1; turn <= world; ++turn) {
+      const int peer = (me + turn) % world;
+      const int64_t target = ((int64_t)outer * world + peer) * inner + place;
+      const Vec* from = peer == me ? in : reinterpret_cast<const Vec*>(peers.data[peer] + shift);
+      move(out + (target * 3 + part) * run, from + at, run, lane, lanes);
     }
   }
-  meet(peers, me, world, seq + 1);
 }
 
-void exchange(std::vector<int64_t> data, std::vector<int64_t> flags, int64_t out, int64_t rows, int64_t inner,
-              int64_t run_bytes, int me, int64_t seq, int blocks, int64_t stream) {
+// Where one size of projection meets its peers: two buffers of `half` bytes, and the number of the next meeting.
+struct Room {
   Peers peers{};
-  int world = (int)data.size();
-  for (int r = 0; r < world; ++r) {
-    peers.data[r] = reinterpret_cast<const char*>(data[r]);
-    peers.flags[r] = reinterpret_cast<unsigned*>(flags[r]);
-  }
-  auto s = reinterpret_cast<cudaStream_t>(stream);
-  auto n = (unsigned)seq;
-  if (run_bytes % 16 == 0)
-    pull<uint4><<<blocks, 512, 0, s>>>(peers, reinterpret_cast<uint4*>(out), rows, inner, run_bytes / 16, me,
-                                       world, n);
-  else if (run_bytes % 8 == 0)
-    pull<uint2><<<blocks, 512, 0, s>>>(peers, reinterpret_cast<uint2*>(out), rows, inner, run_bytes / 8, me,
-                                       world, n);
-  else
-    pull<uint16_t><<<blocks, 512, 0, s>>>(peers, reinterpret_cast<uint16_t*>(out), rows, inner, run_bytes / 2,
-                                          me, world, n);
-  if (cudaError_t error = cudaGetLastError()) throw std::runtime_error(cudaGetErrorString(error));
-}
+  int me, world, blocks;
+  int64_t half;
+  unsigned seq = 1;
 
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("exchange", &exchange); }
+  Room(std::vector<int64_t> data, std::vector<int64_t> flags, int me, int blocks, int64_t half)
+      : me(me), world((int)data.size()), blocks(blocks), half(half) {
+    for (int r = 0; r < world; ++r) {
+      peers.data[r] = reinterpret_cast<char*>(data[r]);
+      peers.flags[r] = reinterpret_cast<unsigned*>(flags[r]);
+    }
+  }
+
+  template <typename Vec>
+  void launch(int64_t in, int64_t out, int64_t rows, int64_t inner, int64_t run_bytes, int64_t stream) {
+    const int run = (int)(run_bytes / (int64_t)sizeof(Vec));
+    int bits = 0;
+    while (bits < 5 && (1 << bits) < run) ++bits;
+    const int64_t needed = ((3 * rows << bits) + 511) / 512;
+    const int grid = (int)(needed < 1 ? 1 : needed < blocks ? needed : blocks);
+    exchange<Vec><<<grid, 512, 0, reinterpret_cast<cudaStream_t>(stream)>>>(
+        peers, reinterpret_cast<const Vec*>(in), reinterpret_cast<Vec*>(out), (unsigned)rows, (unsigned)inner, run,
+        bits, half * (seq % 2), me, world, seq);
+    ++seq;
+    if (cudaError_t error = cudaGetLastError()) throw std::runtime_error(cudaGetErrorString(error));
+  }
+
+  void all_to_all(int64_t in, int64_t out, int64_t rows, int64_t inner, int64_t run_bytes, int64_t stream) {
+    if (run_bytes % 16 == 0)
+      launch<uint4>(in, out, rows, inner, run_bytes, stream);
+    else if (run_bytes % 8 == 0)
+      launch<uint2>(in, out, rows, inner, run_bytes, stream);
+    else
+      launch<uint16_t>(in, out, rows, inner, run_bytes, stream);
+  }
+};
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  pybind11::class_<Room>(m, "Room")
+      .def(pybind11::init<std::vector<int64_t>, std::vector<int64_t>, int, int, int64_t>())
+      .def("all_to_all", &Room::all_to_all);
+}
 """
 
 _ext = load_inline(
@@ -94,25 +134,40 @@ _ext = load_inline(
 )
 
 
-class _State:
-    """The symmetric buffer and the flags for one size of projection."""
+def _grid(device: torch.device) -> int:
+    """Most blocks of a kernel: nearly a processor each, or few where several ranks share one card.
 
-    kept: dict[int, "_State"] = {}
+    Blocks that meet must all be resident, those of every rank on the card together.
+    """
+    cards = torch.empty(dist.get_world_size(), dtype=torch.int64, device=device)
+    dist.all_gather_into_tensor(cards, torch.tensor([device.index], device=device))
+    return 16 if len(cards.unique()) < len(cards) else 128
+
+
+class _State:
+    """Two symmetric buffers and the flags for one shape of projection.
+
+    By shape, not by size: equal runs must belong to equal blocks in the calls before and after.
+    """
+
+    kept: dict[tuple[int, ...], "_State"] = {}
 
     def __init__(self, nbytes: int, device: torch.device) -> None:
-        self.data = symm_mem.empty(nbytes, dtype=torch.uint8, device=device)
-        self.data_ptrs = symm_mem.rendezvous(self.data, dist.group.WORLD).buffer_ptrs
-        self.flags = symm_mem.empty(BLOCKS * 8, dtype=torch.int32, device=device).zero_()
-        self.flag_ptrs = symm_mem.rendezvous(self.flags, dist.group.WORLD).buffer_ptrs
-        self.sequence = 1
+        half, blocks = (nbytes + 15) // 16 * 16, _grid(device)
+        self.data = symm_mem.empty(2 * half, dtype=torch.uint8, device=device)
+        data = symm_mem.rendezvous(self.data, dist.group.WORLD).buffer_ptrs
+        self.flags = symm_mem.empty(blocks * 8, dtype=torch.int32, device=device).zero_()
+        flags = symm_mem.rendezvous(self.flags, dist.group.WORLD).buffer_ptrs
+        self.room = _ext.Room(list(data), list(flags), dist.get_rank(), blocks, half)
         torch.cuda.synchronize()
         dist.barrier()
 
     @classmethod
-    def get(cls, nbytes: int, device: torch.device) -> "_State":
-        if nbytes not in cls.kept:
-            cls.kept[nbytes] = cls(nbytes, device)
-        return cls.kept[nbytes]
+    def get(cls, x: torch.Tensor) -> "_State":
+        key = (*x.shape, x.element_size())
+        if key not in cls.kept:
+            cls.kept[key] = cls(x.numel() * x.element_size(), x.device)
+        return cls.kept[key]
 
 
 @torch.no_grad()
@@ -123,21 +178,19 @@ def solution(
     unpadded_dim_size: Optional[int] = None,
     restore_shape: bool = True,
 ) -> torch.Tensor:
-    world, rank = dist.get_world_size(), dist.get_rank()
+    world = dist.get_world_size()
     x = qkv_tensor.contiguous()
+    if x.data_ptr() % 16:
+        x = x.clone()
     first, second, width = x.shape
     heads = width // 3 // world
-    state = _State.get(x.numel() * x.element_size(), x.device)
-    state.data.copy_(x.reshape(-1).view(torch.uint8))
     shape = (first * world, second) if seq_dim == 0 else (first, second * world)
     out = torch.empty((*shape, 3, heads), dtype=x.dtype, device=x.device)
     inner = first * second if seq_dim == 0 else second
-    stream = torch.cuda.current_stream().cuda_stream
-    _ext.exchange(
-        list(state.data_ptrs), list(state.flag_ptrs), out.data_ptr(), first * second, inner,
-        heads * x.element_size(), rank, state.sequence, BLOCKS, stream,
+    _State.get(x).room.all_to_all(
+        x.data_ptr(), out.data_ptr(), first * second, inner, heads * x.element_size(),
+        torch.cuda.current_stream().cuda_stream,
     )  # fmt: skip
-    state.sequence += 2
     if restore_shape:
         out = out.flatten(-2)
     if unpadded_dim_size and unpadded_dim_size % world != 0:

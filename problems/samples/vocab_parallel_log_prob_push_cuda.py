@@ -13,7 +13,6 @@ import torch.distributed as dist
 import torch.distributed._symmetric_memory as symm_mem
 from torch.utils.cpp_extension import load_inline
 
-BLOCKS = 32
 CUDA = r"""
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -47,19 +46,32 @@ __device__ float2 join(float2 a, float2 b) {
   return make_float2(top, a.y * expf(a.x - top) + b.y * expf(b.x - top));
 }
 
-__device__ float2 take(float2 state, __nv_bfloat16 x) { return join(state, make_float2(__bfloat162float(x), 1.0f)); }
+// Eight logits at once: their maximum first, so that the running sum is scaled once for all of them.
+__device__ float2 take(float2 state, const __nv_bfloat162* pairs) {
+  float x[8];
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const float2 both = __bfloat1622float2(pairs[k]);
+    x[2 * k] = both.x, x[2 * k + 1] = both.y;
+  }
+  float top = x[0], sum = 0.0f;
+#pragma unroll
+  for (int k = 1; k < 8; ++k) top = fmaxf(top, x[k]);
+  if (top == -INFINITY) return state;
+#pragma unroll
+  for (int k = 0; k < 8; ++k) sum += expf(x[k] - top);
+  return join(state, make_float2(top, sum));
+}
 
 __device__ float2 of_row(const __nv_bfloat16* row, int64_t width, int lane) {
   float2 state = make_float2(-INFINITY, 0.0f);
   if (width % 8 == 0 && reinterpret_cast<uintptr_t>(row) % 16 == 0) {
     for (int64_t i = lane; i < width / 8; i += 32) {
       const uint4 packed = reinterpret_cast<const uint4*>(row)[i];
-      const __nv_bfloat16* eight = reinterpret_cast<const __nv_bfloat16*>(&packed);
-#pragma unroll
-      for (int k = 0; k < 8; ++k) state = take(state, eight[k]);
+      state = take(state, reinterpret_cast<const __nv_bfloat162*>(&packed));
     }
   } else {
-    for (int64_t i = lane; i < width; i += 32) state = take(state, row[i]);
+    for (int64_t i = lane; i < width; i += 32) state = join(state, make_float2(__bfloat162float(row[i]), 1.0f));
   }
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) {
@@ -103,21 +115,37 @@ __global__ void loss_kernel(Peers peers, const __nv_bfloat16* logits, const int6
   }
 }
 
-void loss(std::vector<int64_t> words, std::vector<int64_t> flags, int64_t logits, int64_t target, int64_t out,
-          int64_t tokens, int64_t width, int64_t shift, int me, int64_t seq, int blocks, int64_t stream) {
+// Where one number of tokens meets its peers: two sets of `half` words, and the number of the next meeting.
+struct Room {
   Peers peers{};
-  int world = (int)words.size();
-  for (int r = 0; r < world; ++r) {
-    peers.words[r] = reinterpret_cast<float4*>(words[r]);
-    peers.flags[r] = reinterpret_cast<unsigned*>(flags[r]);
-  }
-  loss_kernel<<<blocks, 256, 0, reinterpret_cast<cudaStream_t>(stream)>>>(
-      peers, reinterpret_cast<const __nv_bfloat16*>(logits), reinterpret_cast<const int64_t*>(target),
-      reinterpret_cast<__nv_bfloat16*>(out), tokens, width, shift, me, world, (unsigned)seq);
-  if (cudaError_t error = cudaGetLastError()) throw std::runtime_error(cudaGetErrorString(error));
-}
+  int me, world, blocks;
+  int64_t tokens;
+  unsigned seq = 1;
 
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("loss", &loss); }
+  Room(std::vector<int64_t> words, std::vector<int64_t> flags, int me, int blocks, int64_t tokens)
+      : me(me), world((int)words.size()), blocks(blocks), tokens(tokens) {
+    for (int r = 0; r < world; ++r) {
+      peers.words[r] = reinterpret_cast<float4*>(words[r]);
+      peers.flags[r] = reinterpret_cast<unsigned*>(flags[r]);
+    }
+  }
+
+  void loss(int64_t logits, int64_t target, int64_t out, int64_t width, int64_t stream) {
+    const int64_t needed = (tokens + 15) / 16;
+    const int grid = (int)(needed < 1 ? 1 : needed < blocks ? needed : blocks);
+    loss_kernel<<<grid, 512, 0, reinterpret_cast<cudaStream_t>(stream)>>>(
+        peers, reinterpret_cast<const __nv_bfloat16*>(logits), reinterpret_cast<const int64_t*>(target),
+        reinterpret_cast<__nv_bfloat16*>(out), tokens, width, tokens * world * (seq % 2), me, world, seq);
+    ++seq;
+    if (cudaError_t error = cudaGetLastError()) throw std::runtime_error(cudaGetErrorString(error));
+  }
+};
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  pybind11::class_<Room>(m, "Room")
+      .def(pybind11::init<std::vector<int64_t>, std::vector<int64_t>, int, int, int64_t>())
+      .def("loss", &Room::loss);
+}
 """
 
 _ext = load_inline(
@@ -130,18 +158,28 @@ _ext = load_inline(
 )
 
 
+def _grid(device: torch.device) -> int:
+    """Most blocks of a kernel: nearly a processor each, or few where several ranks share one card.
+
+    Blocks that meet must all be resident, those of every rank on the card together.
+    """
+    cards = torch.empty(dist.get_world_size(), dtype=torch.int64, device=device)
+    dist.all_gather_into_tensor(cards, torch.tensor([device.index], device=device))
+    return 16 if len(cards.unique()) < len(cards) else 128
+
+
 class _State:
     """Two sets of words (one per parity of the call) and the flags for one number of tokens."""
 
     kept: dict[int, "_State"] = {}
 
     def __init__(self, tokens: int, device: torch.device) -> None:
-        self.half = tokens * dist.get_world_size()
-        self.words = symm_mem.empty(2 * self.half * 4, dtype=torch.float32, device=device)
-        self.word_ptrs = symm_mem.rendezvous(self.words, dist.group.WORLD).buffer_ptrs
-        self.flags = symm_mem.empty(BLOCKS * 8, dtype=torch.int32, device=device).zero_()
-        self.flag_ptrs = symm_mem.rendezvous(self.flags, dist.group.WORLD).buffer_ptrs
-        self.sequence = 1
+        blocks = _grid(device)
+        self.words = symm_mem.empty(2 * tokens * dist.get_world_size() * 4, dtype=torch.float32, device=device)
+        words = symm_mem.rendezvous(self.words, dist.group.WORLD).buffer_ptrs
+        self.flags = symm_mem.empty(blocks * 8, dtype=torch.int32, device=device).zero_()
+        flags = symm_mem.rendezvous(self.flags, dist.group.WORLD).buffer_ptrs
+        self.room = _ext.Room(list(words), list(flags), dist.get_rank(), blocks, tokens)
         torch.cuda.synchronize()
         dist.barrier()
 
@@ -162,10 +200,8 @@ def solution(
     tokens = target.numel()
     state = _State.get(tokens, logits.device)
     out = torch.empty(target.shape, dtype=logits.dtype, device=logits.device)
-    stream = torch.cuda.current_stream().cuda_stream
-    _ext.loss(
-        list(state.word_ptrs), list(state.flag_ptrs), logits.data_ptr(), target.data_ptr(), out.data_ptr(), tokens,
-        logits.shape[-1], state.half * (state.sequence % 2), dist.get_rank(), state.sequence, BLOCKS, stream,
+    state.room.loss(
+        logits.data_ptr(), target.data_ptr(), out.data_ptr(), logits.shape[-1],
+        torch.cuda.current_stream().cuda_stream,
     )  # fmt: skip
-    state.sequence += 1
     return out
