@@ -104,7 +104,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--target", default="h200x2")
-    parser.add_argument("--only", default="", help="part of a study's name")
+    parser.add_argument("--only", action="append", help="part of a study's name; repeatable")
     parser.add_argument("--protocol", default="quick", choices=["quick", "paper"])
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
@@ -112,7 +112,7 @@ def main() -> int:
     report = {"command": " ".join(sys.argv), "environment": environment(), "rows": rows}
     with Judge(args.target) as judge:
         for study in studies(judge.target.ranks):
-            if args.only in study.name:
+            if any(part in study.name for part in args.only or [""]):
                 rows.append(measured(judge, study, args.protocol))
                 sys.stdout.write(json.dumps(rows[-1]) + "\n")
                 sys.stdout.flush()
