@@ -8,15 +8,18 @@ from pathlib import Path
 
 import nh3
 from django.conf import settings
+from django.urls import reverse
 from django.utils.text import slugify
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-# In the order of the menu; a document appears once its file is there.
-ORDER = ("participants", "api", "judge", "metrics", "architecture", "operate")
+FIRST = ("participants", "api", "judge", "problems")
+"""What most readers look for heads the menu; every other file of docs/ follows by name."""
+
 _TAGS = nh3.ALLOWED_TAGS
 _ATTRIBUTES = {**nh3.ALLOWED_ATTRIBUTES, **{f"h{n}": {"id"} for n in range(1, 5)}, "code": {"class"}}
 _LANGUAGE = re.compile(r"language-[a-z]+")
+_BESIDE = re.compile(r"([\w-]+)\.md(#.*)?")
 
 
 @dataclass(frozen=True)
@@ -30,15 +33,21 @@ class Document:
 
 def titles() -> list[tuple[str, str]]:
     """Return (slug, title) of the documents there are."""
-    found = (load(slug) for slug in ORDER)
+    found = (load(slug) for slug in _names())
     return [(document.slug, document.title) for document in found if document]
+
+
+def _names() -> list[str]:
+    """The files there are, in the order of the menu; what stands deeper in docs/ is data, not a document."""
+    names = sorted(path.stem for path in (Path(settings.BASE_DIR) / "docs").glob("*.md"))
+    return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 
 
 def load(slug: str) -> Document | None:
     """Return a document, None when there is none of this name."""
-    path = Path(settings.BASE_DIR) / "docs" / f"{slug}.md"
-    if slug not in ORDER or not path.is_file():
+    if slug not in _names():
         return None
+    path = Path(settings.BASE_DIR) / "docs" / f"{slug}.md"
     return _rendered(path, slug, path.stat().st_mtime_ns)
 
 
@@ -48,6 +57,7 @@ def _rendered(path: Path, slug: str, version: int) -> Document:
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = reader.parse(text)
     _give_ids(tokens)
+    _serve_links(tokens)
     html = reader.renderer.render(tokens, reader.options, {})
     title = next((line[2:].strip() for line in text.splitlines() if line.startswith("# ")), slug.title())
     clean = nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, attribute_filter=_filter, link_rel=None)
@@ -72,3 +82,10 @@ def _give_ids(tokens: list[Token]) -> None:
     for token, inline in pairwise(tokens):
         if token.type == "heading_open":
             token.attrSet("id", slugify(inline.content))
+
+
+def _serve_links(tokens: list[Token]) -> None:
+    """Let a link to the file of another document, as it works in a checkout, lead to its page."""
+    for token in (child for parent in tokens for child in parent.children or [] if child.type == "link_open"):
+        if beside := _BESIDE.fullmatch(str(token.attrGet("href"))):
+            token.attrSet("href", reverse("pages:doc", args=[beside[1]]) + (beside[2] or ""))

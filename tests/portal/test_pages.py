@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 from django.conf import settings as django_settings
@@ -373,12 +374,21 @@ def test_documents_are_sanitised(tmp_path: Path, settings: Any) -> None:
     assert documents.load("../settings") is None
 
 
+def test_every_document_is_served_and_named_in_the_menu(client: Client, db: None) -> None:
+    menu = client.get("/docs/").content.decode()
+    for path in (ROOT / "docs").glob("*.md"):
+        address = f"/docs/{path.stem}/"
+        assert client.get(address).status_code == 200, address
+        assert f'href="{address}"' in menu
+
+
 def test_links_inside_our_documents_lead_somewhere(client: Client, db: None) -> None:
     for slug, _ in documents.titles():
         document = documents.load(slug)
         assert document is not None
-        for link in re.findall(r'href="(/[^"#?]*)', document.html):
-            assert client.get(link).status_code in (200, 302), (slug, link)
+        for link in re.findall(r'href="([^"#?]+)', document.html):
+            if "://" not in link:
+                assert client.get(urljoin(f"/docs/{slug}/", link)).status_code in (200, 302), (slug, link)
 
 
 @pytest.mark.parametrize(
