@@ -8,6 +8,7 @@ name "nccl"; gloo takes none of them. The results are those of NCCL.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -160,7 +161,7 @@ def _coalescing_manager(group: Any = None, device: Any = None, async_ops: bool =
         yield _Done([])
 
 
-class _Finished:
+class _Finished(ABC):
     """What a work handle offers beside `wait`."""
 
     def synchronize(self) -> None:
@@ -172,8 +173,9 @@ class _Finished:
     def exception(self) -> None:
         return None
 
+    @abstractmethod
     def wait(self, timeout: Any = None) -> bool:
-        raise NotImplementedError
+        """Return when the exchange is over."""
 
 
 class _Landing(_Finished):
