@@ -43,7 +43,9 @@ class SubmitForm(forms.Form):
     source = forms.CharField(
         required=False,
         strip=False,
-        widget=forms.Textarea(attrs={"spellcheck": "false", "autocomplete": "off", "rows": 16}),
+        widget=forms.Textarea(
+            attrs={"class": "source", "spellcheck": "false", "autocomplete": "off", "rows": 16}
+        ),
     )
     mode = forms.ChoiceField(choices=MODES, initial=Mode.SCORE.value, widget=forms.RadioSelect)
     run = forms.ModelChoiceField(queryset=ModelRun.objects.none(), required=False, empty_label="my own work")

@@ -85,8 +85,16 @@ def batch(request: HttpRequest) -> HttpResponse:
     except DomainError as error:
         messages.error(request, error.message)
     else:
-        messages.success(request, f"{count} submissions are scored again, after what waits for a verdict.")
+        _tell_count(request, count)
     return redirect("pages:review")
+
+
+def _tell_count(request: HttpRequest, count: int) -> None:
+    if not count:
+        messages.warning(request, "Nothing matches, so nothing is scored again.")
+        return
+    told = "1 submission is" if count == 1 else f"{count} submissions are"
+    messages.success(request, f"{told} scored again, after what waits for a verdict.")
 
 
 def _answer(submission: Submission, user: User, text: str, upheld: bool) -> object:

@@ -36,7 +36,7 @@ def context(submission: Submission, viewer: policies.Viewer, looks: int = 0) -> 
         "mark": mark_of(submission),
         "headline": _headline(submission, result),
         "tone": _tone(submission),
-        "advice": ADVICE.get(submission.code) or ADVICE.get(submission.verdict, ""),
+        "advice": _advice(submission, viewer),
         "position": _position(submission),
         "notice": serving.notice(submission.target) if submission.state in WAITING else "",
         "attempt": attempt,
@@ -99,7 +99,8 @@ def _ranks(result: dict[str, Any] | None) -> list[dict[str, Any]]:
 def _headline(submission: Submission, result: dict[str, Any] | None) -> str:
     """Return the first thing to read: what came out, with the speedup where there is one."""
     if submission.removed:
-        return f"{submission.get_removed_display().capitalize()}"
+        by_author = submission.removed == Submission.Removed.WITHDRAWN
+        return "Withdrawn by its author" if by_author else "Disqualified"
     timing = (result or {}).get("timing") or {}
     speedup = timing.get("speedup")
     if submission.verdict == "correct" and speedup:
@@ -114,6 +115,13 @@ def _headline(submission: Submission, result: dict[str, Any] | None) -> str:
             return f"Correct and {speedup:.2f}× faster than the reference"
         return f"Correct, but slower than the reference ({speedup:.2f}×)"
     return HEADLINES.get(submission.verdict or submission.state, submission.state)
+
+
+def _advice(submission: Submission, viewer: policies.Viewer) -> str:
+    """Return what to do now, for those who can: it speaks of the log, an appeal, a new try."""
+    if not policies.can_change(viewer, submission):
+        return ""
+    return ADVICE.get(submission.code) or ADVICE.get(submission.verdict, "")
 
 
 def _tone(submission: Submission) -> str:

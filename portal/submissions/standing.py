@@ -146,7 +146,11 @@ def answer_appeal(*, by: User, appeal: Appeal, upheld: bool, text: str) -> Appea
     demand_reviewer(by)
     told = text.strip()
     if not told or len(told) > MAX_TEXT:
-        raise InvalidInput("appeal.answer", f"Answer in at most {MAX_TEXT} characters.", field="answer")
+        raise InvalidInput(
+            "appeal.answer",
+            f"Write an answer, in at most {MAX_TEXT} characters: the author reads it.",
+            field="answer",
+        )
     state = Appeal.State.UPHELD if upheld else Appeal.State.DISMISSED
     waiting = Appeal.objects.filter(pk=appeal.pk, state=Appeal.State.OPEN)
     if not waiting.update(state=state, answer=told, answered_by=by, answered_at=timezone.now()):

@@ -101,9 +101,9 @@ class Site:
 
 
 def serious(violations: list[dict[str, Any]]) -> list[str]:
-    """Return axe's serious and critical findings in one line each."""
+    """Return axe's serious and critical findings, and regions that sound the same, in one line each."""
     return [
         f"{v['id']}: {v['help']} at {[n['target'] for n in v['nodes']][:4]}"
         for v in violations
-        if v["impact"] in ("serious", "critical")
+        if v["impact"] in ("serious", "critical") or v["id"] == "landmark-unique"
     ]

@@ -46,6 +46,22 @@ print(",".join(f"/submissions/{row.pk}/" for row in rows))
 print(f"/boards/models/{runs[1].entrant.slug}/,/boards/compare/?run={runs[0].pk}&run={runs[1].pk}")
 """
 
+# What waits for staff: an appeal against a disqualification, and a flag.
+STAFF = """
+from tests import factories
+from portal.submissions import standing
+from problems.models import Problem, Target
+boss = factories.UserFactory(username="boss", is_staff=True)
+boss.set_password("correct horse battery"); boss.save()
+common = {"problem": Problem.objects.get(slug="allgather"), "target": Target.objects.get(slug="cpu4")}
+gone, flagged = factories.judged(**common), factories.judged(**common)
+standing.disqualify(by=boss, submission=gone, reason="Reads what is not its own.")
+standing.appeal(by=gone.author, submission=gone, text="It does not.")
+flagged.attempts.update(triage=[{"code": "opens_sockets", "line": 3, "file": "solution.py", "count": 2,
+    "sentence": "Opens network connections of its own.", "weight": "review"}])
+print(f"/submissions/{gone.pk}/,/submissions/{flagged.pk}/")
+"""
+
 OPEN = ["/", "/problems/", "/problems/map/", "/problems/allreduce/", "/docs/", "/docs/participants/", "/docs/api/",
         "/status/", "/accounts/login/", "/accounts/signup/", "/boards/", "/boards/cpu4/", "/boards/cpu4/allreduce/",
         "/boards/models/?runs=community", "/boards/taxonomy/", "/boards/published/", "/embed/models/",
@@ -96,17 +112,36 @@ def test_no_page_has_a_serious_finding(
     found = []
     for path in [*OPEN, *boards]:
         found += look(page, path, artifacts / _name(path))
-    page.goto("/accounts/login/")
-    page.get_by_label("Username").fill("walker")
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("main").get_by_role("button", name="Log in").click()
-    page.wait_for_url(lambda url: "/login/" not in url)
+    log_in(page, "walker")
     for path in OWN:
         found += look(page, path, artifacts / _name(path))
     for number, path in enumerate(rows):
         found += look(page, path, artifacts / f"submission-{number}")
     context.close()
     assert found == []
+
+
+def test_no_page_of_staff_has_a_serious_finding(browser: Browser, site: Site, artifacts: Path) -> None:
+    paths = site.python(STAFF).strip().splitlines()[-1].split(",")
+    context = browser.new_context(base_url=site.base, viewport={"width": WIDTHS[0], "height": 900})
+    page = context.new_page()
+    log_in(page, "boss")
+    found = [line for path in ("/review/", *paths) for line in look(page, path, artifacts / _name(path)[:20])]
+    page.goto("/review/")
+    wraps = page.evaluate(
+        "[...document.querySelectorAll('textarea')].map(t => getComputedStyle(t).whiteSpace)"
+    )
+    context.close()
+    assert found == []
+    assert set(wraps) == {"pre-wrap"}, "an answer is prose: its lines wrap"
+
+
+def log_in(page: Page, name: str) -> None:
+    page.goto("/accounts/login/")
+    page.get_by_label("Username").fill(name)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("main").get_by_role("button", name="Log in").click()
+    page.wait_for_url(lambda url: "/login/" not in url)
 
 
 def _name(path: str) -> str:

@@ -374,6 +374,25 @@ def test_documents_are_sanitised(tmp_path: Path, settings: Any) -> None:
     assert documents.load("../settings") is None
 
 
+@pytest.mark.django_db
+def test_advice_is_for_the_author_and_promises_nothing_that_is_not_there(client: Client) -> None:
+    crash = factories.judged(verdict="runtime_error", code="runtime_error.sigsegv")
+    assert "What to do:" not in page_of(client, crash), "a stranger cannot do it"
+    client.force_login(crash.author)
+    text = page_of(client, crash)
+    assert "What to do:" in text
+    assert "marked in the source" not in text
+
+
+@pytest.mark.django_db
+def test_where_the_ranks_stood_comes_before_how_data_moved(client: Client) -> None:
+    result = {"stacks": [{"rank": 0, "text": "in all_reduce"}], "movement": {"told": "gloo"}}
+    row = factories.judged(verdict="timeout", code="timeout.deadlock", result=result)
+    client.force_login(row.author)
+    text = page_of(client, row)
+    assert text.index("Where each rank stood") < text.index("How it moves data")
+
+
 def test_every_document_is_served_and_named_in_the_menu(client: Client, db: None) -> None:
     menu = client.get("/docs/").content.decode()
     for path in (ROOT / "docs").glob("*.md"):

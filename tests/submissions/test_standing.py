@@ -241,7 +241,45 @@ def test_bulk_orders_from_the_queue_page(client: Client) -> None:
     Rescore.objects.all().delete()
     client.force_login(staff())
     answer = client.post("/review/rescore/", {"problem": "allreduce", "reason": "new inputs"}, follow=True)
-    assert "1 submissions are scored again" in answer.content.decode()
+    assert "1 submission is scored again" in answer.content.decode()
     assert Rescore.objects.get().reason == "new inputs"
     client.post("/review/rescore/", {"problem": "allreduce", "reason": ""})
     assert AuditEvent.objects.filter(action="batch.rescore").count() == 1
+    answer = client.post("/review/rescore/", {"problem": "allgather", "reason": "new inputs"}, follow=True)
+    assert "Nothing matches" in answer.content.decode()
+
+
+def test_a_tombstone_says_why_before_anything_else(client: Client) -> None:
+    row = factories.judged(verdict="correct")
+    boss = staff()
+    standing.disqualify(by=boss, submission=row, reason="Reads what is not its own.")
+    client.force_login(row.author)
+    page = client.get(f"/submissions/{row.pk}/").content.decode()
+    card = page[page.index("verdict-title") : page.index("</section>")]
+    assert "Disqualified" in card
+    assert "Reads what is not its own." in card
+    assert "What the judge had found: correct." in card
+    assert '<a href="#appeal">' in card
+    assert 'id="appeal"' in page
+
+
+def test_an_answer_to_an_appeal_needs_words_and_the_refusal_says_so(client: Client) -> None:
+    row = rejected()
+    standing.appeal(by=row.author, submission=row, text="why?")
+    client.force_login(staff())
+    sent = {"action": "dismiss", "reason": " "}
+    answer = client.post(f"/review/submissions/{row.pk}/", sent, follow=True)
+    assert "Write an answer" in answer.content.decode()
+
+
+def test_the_queue_tells_submissions_of_one_problem_apart(client: Client) -> None:
+    rows = [factories.judged(), factories.judged()]
+    for row in rows:
+        standing.disqualify(by=staff(), submission=row, reason="x")
+        standing.appeal(by=row.author, submission=row, text="why?")
+    client.force_login(staff())
+    page = client.get("/review/").content.decode()
+    for row in rows:
+        assert f'id="id-{row.pk}">{str(row.pk)[:8]}<' in page
+        assert f'aria-labelledby="item-{row.pk} id-{row.pk}"' in page
+    assert "unsorted" not in page
