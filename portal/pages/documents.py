@@ -67,8 +67,12 @@ def _rendered(path: Path, slug: str, version: int) -> Document:
 def _scrollable(html: str) -> str:
     """Let the keyboard reach what may scroll sideways: code and tables."""
     html = html.replace("<pre>", '<pre tabindex="0">')
-    opening = '<div class="table-scroll" tabindex="0" role="region" aria-label="Table"><table>'
-    return html.replace("<table>", opening).replace("</table>", "</table></div>")
+    first, *others = html.split("<table>")
+    regions = [
+        f'<div class="table-scroll" tabindex="0" role="region" aria-label="Table {number}"><table>{rest}'
+        for number, rest in enumerate(others, 1)
+    ]
+    return "".join([first, *regions]).replace("</table>", "</table></div>")
 
 
 def _filter(tag: str, name: str, value: str) -> str | None:
