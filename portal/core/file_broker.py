@@ -49,9 +49,8 @@ class Channel(filesystem.Channel):
     def _get(self, queue: str, timeout: float | None = None) -> Any:
         for name in sorted(os.listdir(self.data_folder_in)):
             if name.partition(".")[2] == f"{queue}.msg":
-                taken = Path(self.processed_folder, name)
                 try:
-                    Path(self.data_folder_in, name).rename(taken)
+                    taken = self._take(name)
                 except FileNotFoundError:
                     continue  # somebody else has it
                 content = taken.read_text()
@@ -59,6 +58,15 @@ class Channel(filesystem.Channel):
                     taken.unlink()
                 return loads(content)
         raise Empty
+
+    def _take(self, name: str) -> Path:
+        """Move a message to those taken. FileNotFoundError: it is gone, not the folder it should go to."""
+        message, taken = Path(self.data_folder_in, name), Path(self.processed_folder, name)
+        try:
+            return message.rename(taken)
+        except FileNotFoundError:
+            taken.parent.mkdir(parents=True, exist_ok=True)
+            return message.rename(taken)
 
     def get_table(self, exchange: str) -> Table:
         """The queues bound to an exchange."""

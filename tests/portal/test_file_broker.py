@@ -92,6 +92,28 @@ def test_a_message_is_taken_without_a_copy(
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+def test_a_message_is_delivered_where_the_folder_of_those_taken_is_missing(
+    connect: Callable[[], Channel], tmp_path: Path
+) -> None:
+    shutil.rmtree(tmp_path / "done")
+    channel = connect()
+    channel._put("bell", {"ring": 1})
+
+    assert channel._get("bell") == {"ring": 1}
+    with pytest.raises(Empty):
+        channel._get("bell")
+
+
+def test_a_message_that_cannot_be_taken_is_no_silence(connect: Callable[[], Channel], tmp_path: Path) -> None:
+    (tmp_path / "done").rmdir()
+    (tmp_path / "done").write_text("not a folder")
+    channel = connect()
+    channel._put("bell", {"ring": 1})
+
+    with pytest.raises(NotADirectoryError):
+        channel._get("bell")
+
+
 def test_a_full_disk_leaves_no_part_of_a_message(
     connect: Callable[[], Channel], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
