@@ -17,6 +17,7 @@ import torch
 from evaluator.harness import claims, encode
 from evaluator.harness.cardslots import Gate, RankSlots, Staged
 from evaluator.harness.errors import JudgeFault
+from evaluator.harness.glance import Glance
 from evaluator.harness.job import Job
 from evaluator.harness.reports import spans
 from evaluator.harness.slots import Slot
@@ -129,6 +130,10 @@ class CardJob(Job):
         for place, waiting in zip(self.ins, self._waiting, strict=True):
             place.flat[: waiting.numel()].copy_(waiting, non_blocking=True)
         self._settle()
+
+    def _glances(self, packed: list[encode.Packed]) -> dict[int, Glance]:
+        """None: the clock runs until everything is copied, so that nothing can be written unclocked."""
+        return {}
 
     def _stopped(self) -> float:
         """A card's kernels cannot be frozen: the turn ends once the outputs are copied out."""

@@ -1,13 +1,15 @@
 """One job: N ranks of one file in one sandbox, driven call by call from outside.
 
 The supervisor owns the clock. A turn is: inputs in place and outputs poisoned while the ranks are
-frozen → stamp → thaw → last rank's done → stamp → copy out → freeze → second look (design section 5).
+frozen → stamp → thaw → last rank's done → stamp → glance → copy out → freeze → second look
+(design section 5).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import socket
 import sys
 import time
@@ -19,6 +21,7 @@ import torch
 
 from evaluator.harness import claims, encode
 from evaluator.harness.errors import JudgeFault
+from evaluator.harness.glance import Glance
 from evaluator.harness.plainbox import PlainBox
 from evaluator.harness.reports import Spans, spans
 from evaluator.harness.sandbox.layout import host_layout
@@ -83,6 +86,7 @@ class Job(Talk):
         self._make_slots(inputs_bytes, outputs_bytes)
         self._sent_recipe: list[Any] = [None] * self.world_size
         self._resident = 0
+        self._written = [0] * self.world_size
         self._pattern = torch.randint(0, 256, (1 << (22 if outputs_bytes >> 24 else 16),), dtype=torch.uint8)
         names = enumerate(problem.arguments)
         self._kept = frozenset(i for i, a in names if a.role in ("dynamic", "static"))
@@ -209,11 +213,15 @@ class Job(Talk):
         self._sequence += 1
         for rank, item in enumerate(packed):
             self._place(rank, item)
+        glances = self._glances(packed)
         start = time.perf_counter()
         self._reveal()
         self.box.thaw()
         done = self._collect("done", phase, limit_s)
+        for rank, glance in glances.items():
+            glance.take(self.outs[rank].flat, self.ins[rank].flat)
         parsed = [self._claim(message.get("claim")) for message in done]
+        self._written = [min(claims.nbytes(claim), self.outs[0].nbytes) for claim in parsed]
         snapshots = [
             slot.snapshot(claims.nbytes(claim)) for slot, claim in zip(self.outs, parsed, strict=True)
         ]
@@ -225,6 +233,10 @@ class Job(Talk):
         looks = zip(self.outs, snapshots, done, strict=True)
         late = [not slot.same(taken) or "late" in message for slot, taken, message in looks]
         again = [self._after(slot, item) for slot, item in pairs]
+        unfinished = [_first_difference(*both) for both in zip(inout, again, strict=True)]
+        for rank, glance in glances.items():
+            late[rank] |= glance.late(self.outs[rank].flat)
+            unfinished[rank] = unfinished[rank] or glance.unfinished(self.ins[rank].flat)
         return Turn(
             seconds=seconds,
             claims=parsed,
@@ -232,7 +244,7 @@ class Job(Talk):
             inout=inout,
             changed=[encode.changed(item, slot.flat, self._kept) for slot, item in pairs],
             late=late,
-            unfinished=[_first_difference(*both) for both in zip(inout, again, strict=True)],
+            unfinished=unfinished,
             shared=[self._shared(message.get("shared")) for message in done],
             spans=[spans(m.get("spans")) for m in done],
             built_late=any(m.get("built") for m in done),
@@ -260,6 +272,11 @@ class Job(Talk):
 
     def _poison_from(self, rank: int) -> int:
         return (self._sequence * 7919 + rank * 104729) % 65536
+
+    def _glances(self, packed: list[encode.Packed]) -> dict[int, Glance]:
+        """What is looked at before anything is copied, rank by rank in an order that no rank knows."""
+        ranks = random.SystemRandom().sample(range(self.world_size), self.world_size)
+        return {rank: Glance(packed[rank], self._inout, self._written[rank]) for rank in ranks}
 
     def _reveal(self) -> None:
         """What must happen within the measured time before the ranks are let run: nothing in host memory."""
