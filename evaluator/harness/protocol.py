@@ -15,6 +15,8 @@ from evaluator.harness.check import check_rank, home, validity
 from evaluator.harness.errors import JudgeFault, SizeTooLarge, Stopped
 from evaluator.harness.job import Job, Turn
 from evaluator.harness.reports import JobFailed, Spans
+from evaluator.harness.sandbox import tcpmemory
+from evaluator.harness.sandbox.rounds import until_none_left
 from evaluator.harness.stats import Speedup, speedup
 from evaluator.harness.verdict import Verdict
 from problems.leaves import Answer
@@ -22,6 +24,8 @@ from problems.registry import Problem
 
 TRIALS = 5
 HANDSHAKES = 11
+FREED_S = 5.0
+"""How long the buffers of a job may take to go after its end."""
 BLOCK_WARMUP, BLOCK_CALLS = 5, 15
 
 
@@ -177,7 +181,16 @@ class Session:
         for rank, late in enumerate(turn.late):
             if late:
                 raise Verdicted(verdict.late_write(rank))
+        if tcpmemory.crowded():
+            raise self.hoarded(self.submission)
         return turn
+
+    def hoarded(self, submission: Job) -> Verdicted:
+        """The verdict of a job that keeps the machine's TCP memory full. JudgeFault when it was somebody else."""
+        submission.close()
+        if until_none_left(lambda: [True] if tcpmemory.crowded() else [], FREED_S):
+            raise JudgeFault("the host's memory for TCP is full: connections on it are slow")
+        return Verdicted(verdict.hoarded())
 
     def blamed(self, failure: JobFailed, submission: Job) -> Verdicted:
         """The submission's verdict for its failed job. JudgeFault when the host can't stop any job at all."""

@@ -121,6 +121,15 @@ def background() -> Verdict:
     )
 
 
+def hoarded() -> Verdict:
+    return Verdict(
+        "rejected",
+        "rejected.background",
+        "The file left so many unread bytes in its TCP connections that every connection of the machine gets slow, the "
+        "reference's too. Read what was sent, or close the connections, before `solution` returns.",
+    )
+
+
 def unfinished(name: str, rank: int) -> Verdict:
     return Verdict(
         "incorrect",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.harness.sandbox import KillFailed, Sandbox, SandboxSpec, SpawnFailed, cgroup, rounds
+from evaluator.harness.sandbox import KillFailed, Sandbox, SandboxSpec, SpawnFailed, cgroup, rounds, tcpmemory
 from evaluator.harness.sandbox.layout import host_layout
 from evaluator.harness.sandbox.names import job_name
 
@@ -192,3 +192,51 @@ def test_the_dying_get_the_processor() -> None:
         assert int((folder / name).read_text()) == most
     finally:
         group.remove()
+
+
+HOARD = """
+import socket
+server = socket.create_server(("127.0.0.1", 0), backlog=64)
+server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+held = []
+for _ in range(30):
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    one.connect(server.getsockname())
+    one.setblocking(False)
+    held += [one, server.accept()[0]]
+    try:
+        while True:
+            one.send(bytes(1 << 16))
+    except BlockingIOError:
+        pass
+print("full", flush=True)
+server.accept()
+"""
+
+
+@needs("memory")
+def test_unread_bytes_of_connections_are_counted_and_capped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They lie in one pool of the whole machine: who fills it makes everybody's connections slow."""
+    if (place := host_layout().places["memory"]).version == 2:
+        pytest.skip("groups of v2 count them as memory")
+    monkeypatch.setattr(tcpmemory, "share", lambda: 4 * MIB)
+    with Sandbox(python_spec(HOARD)) as box:
+        assert box.stdout.readline() == b"full\n"
+        held = int((place.base / box.name / "memory.kmem.tcp.usage_in_bytes").read_text())
+    assert MIB < held < 8 * MIB
+
+
+def test_all_jobs_together_stay_below_the_first_mark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    marks, held = tmp_path / "tcp_mem", tmp_path / "sockstat"
+    marks.write_text("1000\t2000\t3000\n")
+    held.write_text("sockets: used 5\nTCP: inuse 1 orphan 0 tw 58 alloc 67 mem 1000\nUDP: inuse 0 mem 9999\n")
+    monkeypatch.setattr(tcpmemory, "_MARKS", marks)
+    monkeypatch.setattr(tcpmemory, "_HELD", held)
+    assert tcpmemory.share() == 500 * 4096
+    assert not tcpmemory.crowded()
+    held.write_text("TCP: inuse 1 orphan 0 tw 58 alloc 67 mem 1001\n")
+    assert tcpmemory.crowded()
+    marks.unlink()
+    assert tcpmemory.share() is None
+    assert not tcpmemory.crowded()

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from . import tcpmemory
 from .errors import KillFailed, SpawnFailed
 from .layout import Layout, read_mounts
 from .names import PREFIX
@@ -81,10 +82,17 @@ class JobCgroup:
             swap = folder / "memory.swap.max"
         else:
             _write(folder / "memory.limit_in_bytes", str(limit))
+            self._limit_sockets(folder)
             swap = folder / "memory.memsw.limit_in_bytes"
         # Absent where the kernel does not count swap.
         if swap.exists():
             _write(swap, "0" if self.version("memory") == 2 else str(limit))
+
+    def _limit_sockets(self, folder: Path) -> None:
+        """Memory of TCP and UDP, which v1 counts apart and only when there is a limit."""
+        limit, share = folder / "memory.kmem.tcp.limit_in_bytes", tcpmemory.share()
+        if share is not None and limit.exists():
+            _write(limit, str(share))
 
     def _limit_cpu(self, cores: float | None) -> None:
         folder = self.folder("cpu")
