@@ -21,6 +21,7 @@ from django.db import connections
 
 from evaluator import selectors
 from evaluator.harness.samples import Sample
+from leaderboard import ranking
 
 FIRST_PORT, LAST_PORT = 8000, 8099
 _PR_SET_PDEATHSIG = 1
@@ -221,7 +222,7 @@ def wait_for(client: Client, jobs: list[Job], children: list[Child], say: Callab
 
 
 def table(jobs: list[Job]) -> str:
-    """The results as aligned text."""
+    """The results as aligned text, and in the last line how many are as the manifest says."""
     head = ("sample", "problem", "verdict", "expected", "speedup", "95 % interval", "isolation")
     lines = [head, *(_line(job) for job in jobs)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
@@ -229,7 +230,9 @@ def table(jobs: list[Job]) -> str:
         "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     ]
-    return "\n".join([text[0], "  ".join("-" * width for width in widths), *text[1:]])
+    good = sum(job.as_expected for job in jobs)
+    closing = f"{good} of {len(jobs)} ended as expected."
+    return "\n".join([text[0], "  ".join("-" * width for width in widths), *text[1:], "", closing])
 
 
 def _line(job: Job) -> tuple[str, ...]:
@@ -237,7 +240,7 @@ def _line(job: Job) -> tuple[str, ...]:
     timing = result.get("timing") or {}
     speedup, interval = "", ""
     if job.verdict == "correct" and timing.get("speedup"):
-        speedup = f"{timing['speedup']:.2f}x"
+        speedup = f"{timing['speedup']:.2f}x{' tie' if _tied(timing, result.get('flags') or []) else ''}"
         interval = f"{timing['speedup_low']:.2f} to {timing['speedup_high']:.2f}"
     return (
         job.sample.file,
@@ -248,3 +251,9 @@ def _line(job: Job) -> tuple[str, ...]:
         interval,
         str(result.get("isolation_grade") or ""),
     )
+
+
+def _tied(timing: dict[str, Any], flags: list[str]) -> bool:
+    """Whether the board calls it a tie with the reference."""
+    floor = timing.get("noise_floor") or ranking.DEFAULT_NOISE_FLOOR
+    return ranking.is_tie(ranking.counted_speedup(timing["speedup"], flags), floor)

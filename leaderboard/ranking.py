@@ -31,6 +31,11 @@ def counted_speedup(speedup: float, flags: Iterable[str]) -> float:
     return speedup if is_resolved(flags) else min(speedup, 1.0)
 
 
+def is_tie(speedup: float, noise_floor: float) -> bool:
+    """Whether a speedup that counts cannot be told from the reference's own spread."""
+    return abs(speedup - 1.0) <= noise_floor
+
+
 # --- places on one board ------------------------------------------------------------------------
 
 

@@ -53,7 +53,7 @@ class BoardRow(NamedTuple):
     @property
     def tied(self) -> bool:
         """Whether the speedup cannot be told from the reference's own spread."""
-        return abs(self.speedup - 1.0) <= self.noise_floor
+        return ranking.is_tie(self.speedup, self.noise_floor)
 
     @property
     def memory_ratio(self) -> float | None:

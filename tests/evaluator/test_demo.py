@@ -60,7 +60,8 @@ def test_it_reports_what_differs_and_a_second_run_reuses_the_first(tmp_path: Pat
         text, _ = process.communicate(timeout=240)
     assert process.returncode == 1, text
     assert text.count("NOT ") == wrong
-    assert text.count("as expected") == count - wrong
+    assert text.count("as expected ") == count - wrong
+    assert f"{count - wrong} of {count} ended as expected." in text
     assert "Not every sample got the verdict" in text
     keys = tmp_path / "var" / "demo.json"
     assert keys.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,46 @@
+"""What the demo prints at its end says what the board says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evaluator.harness.samples import Sample
+from leaderboard import demo, services
+from leaderboard.models import Score
+from tests.evaluator import build
+from tests.leaderboard.test_boards import board, scored
+
+
+def job(result: dict[str, Any], expected: str = "correct") -> demo.Job:
+    sample = Sample("a.py", "allreduce", expected, "a model", "about it")
+    return demo.Job(sample, "1", "/", reused=False, state="done", verdict=result["verdict"], result=result)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("speedup", "floor", "flags", "tie"),
+    [
+        (1.05, 0.1, [], True),
+        (1.05, 0.02, [], False),
+        (0.95, None, [], True),
+        (0.5, 0.1, [], False),
+        (3.0, 0.1, ["below_resolution"], True),
+    ],
+)
+def test_it_says_tie_where_the_board_does(
+    speedup: float, floor: float | None, flags: list[str], tie: bool
+) -> None:
+    result = build.result(speedup=speedup, flags=flags)
+    result["timing"]["noise_floor"] = floor
+    services.record_score(attempt=scored(result))
+    Score.objects.update(provisional=False)
+    (row,) = board().rows
+    assert row.tied is tie
+    assert ("x tie " in demo.table([job(result)])) is tie
+
+
+def test_its_last_line_counts_what_ended_as_expected() -> None:
+    jobs = [job(build.result()), job(build.result("incorrect"), "incorrect"), job(build.result(), "timeout")]
+    assert demo.table(jobs).splitlines()[-1] == "2 of 3 ended as expected."
