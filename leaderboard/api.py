@@ -48,13 +48,14 @@ BOARD_PARAMETERS = [
 ]
 
 
-def _only(request: Request, known: list[OpenApiParameter]) -> None:
-    """Refuse parameters that the operation does not have; ``format`` is the REST framework's own."""
-    query.only(request.query_params, [*(parameter.name for parameter in known), "format"])
+def _names(parameters: list[OpenApiParameter]) -> tuple[str, ...]:
+    return tuple(parameter.name for parameter in parameters)
 
 
 class ModelBoard(ApiView):
     """Runs of models with all their figures, curves included."""
+
+    takes = _names(MODEL_PARAMETERS)
 
     @extend_schema(
         operation_id="leaderboards_models", parameters=MODEL_PARAMETERS, responses={200: OpenApiTypes.OBJECT}
@@ -65,13 +66,14 @@ class ModelBoard(ApiView):
 
 
 def _model_board(request: Request, slug: str) -> str:
-    _only(request, MODEL_PARAMETERS)
     wanted = asked.board_of_models(request.query_params, of=asked.named_target(slug))
     return model_twins.document(wanted.load(), wanted.target, wanted.size, wanted.filters, wanted.part.chosen)
 
 
 class ImportedResults(ApiView):
     """Results of our harness that were made elsewhere and not re-run here."""
+
+    takes = _names([PAGE])
 
     @extend_schema(
         operation_id="leaderboards_imported", parameters=[PAGE], responses={200: OpenApiTypes.OBJECT}
@@ -82,7 +84,6 @@ class ImportedResults(ApiView):
 
 
 def _imported(request: Request, slug: str) -> dict[str, Any]:
-    _only(request, [PAGE])
     target = Target.objects.active().filter(slug=slug).first()
     if target is None:
         raise NotFound("target.not_found", f"There is no target {slug[:80]!r}.")
@@ -93,6 +94,8 @@ def _imported(request: Request, slug: str) -> dict[str, Any]:
 class ProblemBoard(ApiView):
     """The board of one problem."""
 
+    takes = _names(BOARD_PARAMETERS)
+
     @extend_schema(
         operation_id="leaderboards_problem", parameters=BOARD_PARAMETERS, responses={200: OpenApiTypes.OBJECT}
     )
@@ -102,5 +105,4 @@ class ProblemBoard(ApiView):
 
 
 def _problem_board(request: Request, target: str, problem: str) -> dict[str, Any]:
-    _only(request, BOARD_PARAMETERS)
     return board_document(asked.board_of_problem(request.query_params, target, problem))

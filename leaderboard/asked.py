@@ -29,6 +29,12 @@ from problems.models import Problem, Target
 if TYPE_CHECKING:
     from django.http import QueryDict
 
+OF_MODELS = (
+    "size", "runs", *subset.PARAMETERS, "page", "harness", "weights", "reasoning", "as_of", "sort"
+)  # fmt: skip
+"""Names of what a model board takes beside its target; those of a problem's board follow."""
+
+OF_PROBLEM = ("size", "page", "policy", "kind")
 _ID = re.compile(r"[1-9][0-9]{0,17}")
 RUNS = ("verified", "community")
 YES_NO = ("yes", "no")

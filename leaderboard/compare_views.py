@@ -20,11 +20,13 @@ from leaderboard import (
 )
 from leaderboard.model_board import Filters
 from leaderboard.taxonomy import taxonomy as divide
+from portal.core import query
 from portal.submissions.models import ModelRun
 
 IN_TAXONOMY = 12
 
 
+@query.takes("target", "size", "runs", "run", *subset.PARAMETERS)
 @require_safe
 def compare(request: HttpRequest) -> HttpResponse:
     """Up to six runs side by side."""
@@ -64,6 +66,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     return render(request, "leaderboard/compare.html", context)
 
 
+@query.takes("target", "size", *subset.PARAMETERS)
 @require_safe
 def taxonomy(request: HttpRequest) -> HttpResponse:
     """Success by level, bound and parallelism for the first runs of the board."""

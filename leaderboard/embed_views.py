@@ -27,15 +27,16 @@ from portal.submissions.models import Entrant
 _FRAMED = {**settings.CONTENT_SECURITY_POLICY["DIRECTIVES"], "frame-ancestors": ["*"]}
 
 
-def _framed(make: Callable[..., Embed]) -> Callable[..., HttpResponseBase]:
-    """Turn a maker of one chart into a page that may be framed, or into CSV (``?as=csv``)."""
+def _framed(make: Callable[..., Embed], *names: str) -> Callable[..., HttpResponseBase]:
+    """Turn a maker of one chart, and what it takes, into a page that may be framed, or into CSV (``?as=csv``)."""
 
+    @query.takes(*names, "as")
     @require_safe
     @xframe_options_exempt
     @csp_replace(_FRAMED)
-    def view(request: HttpRequest, **names: str) -> HttpResponse:
+    def view(request: HttpRequest, **path: str) -> HttpResponse:
         as_csv = query.choice(request.GET, "as", ["csv"]) == "csv"
-        embed = make(request, **names)
+        embed = make(request, **path)
         numbers = twin(embed.figure) if embed.figure else None
         if as_csv:
             if numbers is None:
@@ -120,6 +121,6 @@ def _without_as(request: HttpRequest) -> str:
     return parameters.urlencode()
 
 
-models = _framed(_models)
-model = _framed(_model)
-problem = _framed(_problem)
+models = _framed(_models, "target", "col", *asked.OF_MODELS)
+model = _framed(_model, "target", "size", "run")
+problem = _framed(_problem, *asked.OF_PROBLEM)

@@ -28,6 +28,7 @@ def _listed(request: HttpRequest) -> Any:
     return query.page_of(ExportVersion.objects.all(), PAGE, request.GET)
 
 
+@query.takes("page")
 @require_safe
 def versions(request: HttpRequest) -> HttpResponse:
     """All versions, the newest first, and what the columns mean."""
@@ -42,6 +43,7 @@ def versions(request: HttpRequest) -> HttpResponse:
     return render(request, "leaderboard/export.html", context)
 
 
+@query.takes("page")
 @require_safe
 def versions_json(request: HttpRequest) -> JsonResponse:
     """The same as JSON."""

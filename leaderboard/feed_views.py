@@ -88,6 +88,7 @@ def _standing(slug: str, request: HttpRequest) -> dict[str, Any]:
     return value
 
 
+@query.takes("target")
 @require_safe
 def badge(request: HttpRequest, slug: str) -> HttpResponse:
     """The badge of a model as SVG."""
@@ -95,6 +96,7 @@ def badge(request: HttpRequest, slug: str) -> HttpResponse:
     return HttpResponse(badge_svg(standing["label"], standing["message"]), content_type="image/svg+xml")
 
 
+@query.takes("target")
 @require_safe
 def badge_json(request: HttpRequest, slug: str) -> JsonResponse:
     """The same as JSON."""

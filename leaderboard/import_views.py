@@ -29,6 +29,7 @@ def _page(request: HttpRequest) -> tuple[str, Page[ImportedResult]]:
     return target, query.page_of(rows, selectors.PAGE, request.GET)
 
 
+@query.takes("target", "page")
 @require_safe
 def imported(request: HttpRequest) -> HttpResponse:
     """Everything that was imported, by target and problem."""
@@ -43,6 +44,7 @@ def imported(request: HttpRequest) -> HttpResponse:
     return render(request, "leaderboard/imported.html", context)
 
 
+@query.takes("target", "page")
 @require_safe
 def imported_json(request: HttpRequest) -> JsonResponse:
     """The same as JSON."""

@@ -31,6 +31,7 @@ from problems.models import Target
 ON_CHART = 6
 
 
+@query.takes("target", "col", *asked.OF_MODELS)
 @require_safe
 def models(request: HttpRequest) -> HttpResponse:
     """The model board, or that of community runs."""
@@ -81,6 +82,7 @@ def caption(leaders: int, count: int) -> str:
     )
 
 
+@query.takes("target", "col", *asked.OF_MODELS)
 @require_safe
 def models_json(request: HttpRequest) -> HttpResponse:
     """The model board as JSON, a page of it, curves included."""
@@ -89,6 +91,7 @@ def models_json(request: HttpRequest) -> HttpResponse:
     return HttpResponse(text, content_type="application/json")
 
 
+@query.takes("target", "col", *asked.OF_MODELS)
 @require_safe
 def models_csv(request: HttpRequest) -> HttpResponse:
     """The model board as CSV, all pages of it."""
@@ -100,6 +103,7 @@ def models_csv(request: HttpRequest) -> HttpResponse:
     return csv_response(f"models-{wanted.target.slug}-{wanted.size}", model_twins.CSV_COLUMNS, flat)
 
 
+@query.takes("target", "size", "run", "page")
 @require_safe
 def model(request: HttpRequest, slug: str) -> HttpResponse:
     """One model: a run in depth and all its runs."""
@@ -122,6 +126,7 @@ def model(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "leaderboard/model.html", context)
 
 
+@query.takes("target", "size", "run")
 @require_safe
 def model_json(request: HttpRequest, slug: str) -> JsonResponse:
     """A model's run in depth as JSON, with a line per problem, and the names of its other runs."""

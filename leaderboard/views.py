@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from leaderboard import asked, imports, selectors
 from leaderboard.beside import beside
 from leaderboard.tables import csv_text
+from portal.core import query
 
 
 @require_safe
@@ -29,6 +30,7 @@ def problems(request: HttpRequest) -> HttpResponse:
     return redirect("leaderboard:target", target=best.slug)
 
 
+@query.takes("size")
 @require_safe
 def target_index(request: HttpRequest, target: str) -> HttpResponse:
     """The boards of one target: every problem with its leader."""
@@ -49,6 +51,7 @@ def target_index(request: HttpRequest, target: str) -> HttpResponse:
     return render(request, "leaderboard/index.html", context)
 
 
+@query.takes(*asked.OF_PROBLEM)
 @require_safe
 def problem_board(request: HttpRequest, target: str, problem: str) -> HttpResponse:
     """The board of one problem."""
@@ -67,6 +70,7 @@ def problem_board(request: HttpRequest, target: str, problem: str) -> HttpRespon
     return render(request, "leaderboard/problem.html", context)
 
 
+@query.takes(*asked.OF_PROBLEM)
 @require_safe
 def problem_board_csv(request: HttpRequest, target: str, problem: str) -> HttpResponse:
     """The same rows as CSV, all pages of them."""
@@ -77,6 +81,7 @@ def problem_board_csv(request: HttpRequest, target: str, problem: str) -> HttpRe
     )
 
 
+@query.takes(*asked.OF_PROBLEM)
 @require_safe
 def problem_board_json(request: HttpRequest, target: str, problem: str) -> HttpResponse:
     """The same rows as JSON, a page of them."""

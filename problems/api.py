@@ -82,17 +82,18 @@ PROMPT_PARAMETERS = [
     ),
     OpenApiParameter("dtype", OpenApiTypes.STR, enum=list(DTYPES)),
 ]
+PROMPT_NAMES = ("target", "variant", "backend", "dtype")
 
 
 def _choice(request: Request) -> Choice:
     """Return what the query asks for, or raise InvalidInput."""
-    names = ("target", "variant", "backend", "dtype")
-    return choose(**{name: query.given(request.query_params, name) for name in names})
+    return choose(**{name: query.given(request.query_params, name) for name in PROMPT_NAMES})
 
 
 class ProblemPrompt(ApiView):
     """The prompt of a problem."""
 
+    takes = (*PROMPT_NAMES, "as")
     serializer_class = PromptSerializer
 
     @extend_schema(
@@ -115,6 +116,8 @@ class ProblemPrompt(ApiView):
 
 class PromptArchive(ApiView):
     """The prompts of all problems."""
+
+    takes = PROMPT_NAMES
 
     @extend_schema(
         operation_id="prompts_archive",

@@ -19,6 +19,7 @@ from problems.prose import blocks
 PAGE = 100
 
 
+@query.takes(*ProblemFilter.base_filters, "page")
 def problem_list(request: HttpRequest) -> HttpResponse:
     """Browse: filters and search narrow on the server."""
     found = ProblemFilter(request.GET, queryset=Problem.objects.active().for_lists())

@@ -4,6 +4,7 @@ from django.contrib.auth import views as auth
 from django.urls import path
 
 from portal.accounts import views
+from portal.core import query
 
 app_name = "accounts"
 
@@ -11,7 +12,9 @@ urlpatterns = [
     path("signup/", views.sign_up, name="signup"),
     path(
         "login/",
-        auth.LoginView.as_view(template_name="accounts/login.html", redirect_authenticated_user=True),
+        query.takes("next")(
+            auth.LoginView.as_view(template_name="accounts/login.html", redirect_authenticated_user=True)
+        ),
         name="login",
     ),
     path("logout/", auth.LogoutView.as_view(), name="logout"),

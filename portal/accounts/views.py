@@ -18,6 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from portal.accounts import services
 from portal.accounts.current import signed_in
 from portal.accounts.forms import SignUpForm, TokenForm
+from portal.core import query
 from portal.core.errors import DomainError
 
 RESET_HOURS = settings.PASSWORD_RESET_TIMEOUT // 3600
@@ -61,6 +62,7 @@ class SetPassword(auth.PasswordResetConfirmView):
         return super().form_valid(form)
 
 
+@query.takes("next")
 @sensitive_post_parameters("password1", "password2")
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.request import Request
 
-from portal.core.query import demand_valid, none_of, only
+from portal.core.query import demand_valid, none_of
 
 Known = Callable[[], Iterable[str]]
 
@@ -44,15 +44,12 @@ class WholeNumber(django_filters.NumberFilter):
 
 
 class QueryFilterBackend(DjangoFilterBackend):
-    """Filters of API lists: what is wrong, and a parameter that the list does not have, is a 400."""
-
-    OF_EVERY_LIST = ("cursor", "page_size", "format")
+    """Filters of API lists: what is wrong is a 400."""
 
     def filter_queryset(self, request: Request, queryset: Any, view: Any) -> Any:
         """Return the rows kept."""
         filters = self.get_filterset(request, queryset, view)
         if filters is None:
             return queryset
-        only(request.query_params, [*filters.filters, *self.OF_EVERY_LIST])
         demand_valid(filters.form, request.query_params)
         return filters.qs

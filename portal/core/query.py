@@ -1,16 +1,17 @@
-"""Query parameters that take a choice, a number or a day: anything else is refused with 400, by name.
+"""Query parameters: of a name that is not known, or with a value that cannot be meant, 400 by name.
 
-What is left out or empty counts as not given. Pages and API alike read their parameters through here, so that
-nothing odd is taken for "everything" or "the usual" without a word.
+A view of a page says with `takes` which names there are, one of the API with its class; every other name is
+refused. What is left out or empty counts as not given. Pages and API alike read their parameters through here,
+so that nothing odd is taken for "everything" or "the usual" without a word.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.core.paginator import Page, Paginator
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from django.http import QueryDict
 
 MOST_NAMED = 20
+_OF_OTHERS = re.compile(r"utm_\w{1,40}|fbclid|gclid|msclkid")
+"""What other sites add to a link that they show: it asks for nothing, and the link should lead somewhere."""
+
+View = TypeVar("View", bound=Callable[..., Any])
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -67,8 +72,19 @@ def only(params: QueryDict, names: Iterable[str]) -> None:
     """Refuse a parameter of a name that is none of these."""
     known = list(names)
     for name in params:
-        if name not in known:
-            raise refuse(name[:60], "unknown_parameter", f"`{name[:60]}`: {none_of(name, known)}")
+        if name not in known and not _OF_OTHERS.fullmatch(name):
+            told = none_of(name, known) if known else "nothing can be asked for here."
+            raise refuse(name[:60], "unknown_parameter", f"`{name[:60]}`: {told}")
+
+
+def takes(*names: str) -> Callable[[View], View]:
+    """Say which query parameters the view of a page takes; a view that says nothing takes none."""
+
+    def said(view: View) -> View:
+        view.takes = names  # type: ignore[attr-defined]
+        return view
+
+    return said
 
 
 def number(params: QueryDict, name: str, *, low: int, high: int, default: int) -> int:

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.core import problem_json
+from portal.core import problem_json, query
 
 
 class RateLimitHeaders(APIView):
@@ -30,6 +30,16 @@ class ApiView(RateLimitHeaders, GenericAPIView):
 
     permission_classes: Any = (IsAuthenticatedOrReadOnly,)
     pagination_class: Any = None
+    takes: tuple[str, ...] = ()
+    """Query parameters beside those of filters and pages."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Refuse a query parameter that a reading operation does not have."""
+        super().initial(request, *args, **kwargs)
+        if request.method in ("GET", "HEAD"):
+            pages = ("cursor", "page_size") if self.pagination_class else ()
+            filters = getattr(getattr(self, "filterset_class", None), "base_filters", ())
+            query.only(request.query_params, [*filters, *self.takes, *pages, "format"])
 
 
 class NeedsUser(BasePermission):

@@ -1,11 +1,16 @@
 """Refusals that a page raises become a page that says what to change; those of data twins, a problem."""
 
 from collections.abc import Callable
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
+from portal.core import query
 from portal.core.errors import DomainError
 from portal.pages.views import refusal
+
+_ON_THEIR_OWN = frozenset({"admin", "api"})
+"""Where parameters are read by Django, or by the base of the API's views."""
 
 
 class RefusalMiddleware:
@@ -16,6 +21,19 @@ class RefusalMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Any
+    ) -> HttpResponse | None:
+        """Refuse a query parameter that the view does not take."""
+        match = request.resolver_match
+        if request.method not in ("GET", "HEAD") or (match and _ON_THEIR_OWN & set(match.namespaces)):
+            return None
+        try:
+            query.only(request.GET, getattr(view, "takes", ()))
+        except DomainError as error:
+            return refusal(request, error)
+        return None
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Return the answer, None for other exceptions."""

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from leaderboard import review, review_queue
 from portal.accounts.current import signed_in
 from portal.accounts.models import User
+from portal.core import query
 from portal.core.errors import Conflict, DomainError
 from portal.submissions import policies
 from portal.submissions import standing as services
@@ -53,19 +54,21 @@ def _said(request: HttpRequest, work: Callable[[], object], done: str) -> None:
         messages.success(request, done)
 
 
+@query.takes("problem")
 @login_required
 @never_cache
 @require_safe
 def queue(request: HttpRequest) -> HttpResponse:
     """What waits for staff, the newest decisions, and the forms that order re-scores in bulk."""
     _reviewer(request)
+    problems = Problem.objects.active()
     context = {
         "items": review_queue.items(),
         "decisions": review_queue.latest_decisions(),
         "waiting": review_queue.waiting_count(),
-        "problems": Problem.objects.active(),
+        "problems": problems,
         "versions": review_queue.harness_versions(),
-        "problem": request.GET.get("problem", ""),
+        "problem": query.choice(request.GET, "problem", [row.slug for row in problems]),
     }
     return render(request, "review/queue.html", context)
 

@@ -53,6 +53,7 @@ class SubmissionDetail(ApiView):
 
     permission_classes: Any = (*ApiView.permission_classes, TokenHasScope)
     serializer_class = SubmissionSerializer
+    takes = ("wait",)
 
     @extend_schema(
         operation_id="submissions_retrieve",

@@ -35,6 +35,7 @@ def _visible(request: HttpRequest, submission_id: UUID) -> Submission:
     return found
 
 
+@query.takes("problem", "target", "from")
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -121,6 +122,7 @@ def new_run(request: HttpRequest) -> HttpResponse:
     return render(request, "submissions/run.html", {"form": form}, status=422 if form.errors else 200)
 
 
+@query.takes(*MineForm.base_fields, "page")
 @login_required
 @require_safe
 def mine(request: HttpRequest) -> HttpResponse:
@@ -152,6 +154,7 @@ def _narrow(rows: Any, wanted: dict[str, Any]) -> Any:
     return rows.filter(state=state) if state else rows
 
 
+@query.takes("view")
 @never_cache
 @require_safe
 def page(request: HttpRequest, submission_id: UUID) -> HttpResponse:
@@ -174,6 +177,7 @@ def trace(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         raise Http404 from nothing
 
 
+@query.takes("n", "seen")
 @never_cache
 @require_safe
 def live(request: HttpRequest, submission_id: UUID) -> HttpResponse:

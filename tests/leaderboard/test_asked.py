@@ -159,13 +159,25 @@ def test_two_values_for_one_are_refused(client: Client, run: ModelRun, route: st
             assert "once" in answer.content.decode()
 
 
-def test_the_api_refuses_a_parameter_that_it_does_not_have(client: Client, run: ModelRun) -> None:
-    for route, (path, _) in ROUTES.items():
-        if route.startswith("api:"):
-            answer = refused(client, path, {"siez": "tiny"})
-            assert answer.json()["errors"][0]["field"] == "siez"
-            assert "page" in answer.json()["detail"]
-            assert client.get(path, {"format": "json"}).status_code == 200
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_parameter_that_is_not_there_is_refused(client: Client, run: ModelRun, route: str) -> None:
+    template, parameters = ROUTES[route]
+    path = filled(template, run)
+    answer = refused(client, path, {"siez": "tiny"})
+    told = answer.content.decode()
+    assert "`siez`" in told
+    assert next(iter(parameters)) in told, "it names what there is"
+    assert client.get(path, {"utm_source": "x", "fbclid": "y"}).status_code == 200, "added by other sites"
+    if route.startswith("api:"):
+        assert answer.json()["errors"][0]["field"] == "siez"
+        assert client.get(path, {"format": "json"}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/boards/", "/boards/published/", "/boards/export/scores.jsonl"])
+def test_where_nothing_can_be_asked_for_every_parameter_is_refused(
+    client: Client, run: ModelRun, path: str
+) -> None:
+    assert "nothing can be asked for" in refused(client, path, {"size": "tiny"}).content.decode()
 
 
 @pytest.mark.parametrize("path", ["/boards/models/", "/boards/cpu4/a/", "/boards/models/MODEL/"])

@@ -152,6 +152,19 @@ def test_the_table(world: dict[str, Any], path: str) -> None:
     assert wrong == []
 
 
+READ = [path for path, verbs in TABLE.items() if verbs.get("GET", ())[-1:] == (200,)]
+
+
+@pytest.mark.parametrize("path", [p for p in READ if not p.startswith(("/admin/", "/api/schema/"))])
+def test_a_parameter_that_nobody_reads_is_refused_everywhere(world: dict[str, Any], path: str) -> None:
+    url = path.format(**{k: v for k, v in world.items() if k != "people"})
+    client = Client()
+    client.force_login(world["people"]["staff"])
+    answer = client.get(f"{url}{'&' if '?' in url else '?'}sate=done")
+    assert answer.status_code == 400
+    assert "`sate`" in answer.content.decode()
+
+
 def test_nobody_revokes_anothers_token(world: dict[str, Any]) -> None:
     client = Client()
     client.force_login(world["people"]["stranger"])
