@@ -240,3 +240,28 @@ def test_all_jobs_together_stay_below_the_first_mark(monkeypatch: pytest.MonkeyP
     marks.unlink()
     assert tcpmemory.share() is None
     assert not tcpmemory.crowded()
+
+
+def test_a_job_is_the_first_to_go_when_the_machine_runs_out_of_memory() -> None:
+    """Buffers of sockets count for no process: the kernel would else end the largest one, the supervisor maybe."""
+    code, out, _ = run_inside("print(open('/proc/self/oom_score_adj').read())")
+    assert (code, out.strip()) == (0, "1000")
+
+
+def _may_set_limits() -> bool:
+    """Whether we have CAP_SYS_RESOURCE, by which the kernel keeps a job from lowering what we set."""
+    words = Path("/proc/self/status").read_text().split()
+    return bool(int(words[words.index("CapEff:") + 1], 16) >> 24 & 1)
+
+
+@pytest.mark.skipif(not _may_set_limits(), reason="needs CAP_SYS_RESOURCE")
+def test_a_job_cannot_leave_the_front_of_that_queue() -> None:
+    code = """
+try:
+    with open('/proc/self/oom_score_adj', 'w') as file:
+        file.write('0')
+except OSError:
+    pass
+print(open('/proc/self/oom_score_adj').read())
+"""
+    assert run_inside(code)[1].strip() == "1000"

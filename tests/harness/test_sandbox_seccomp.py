@@ -42,7 +42,7 @@ ALLOWED = {
     "setpriority": 141, "prctl": 157, "seccomp": 317, "shm_open (openat)": 257, "epoll_wait": 232, "kill": 62,
     "prlimit64": 302, "mbind": 237, "membarrier": 324, "rseq": 334, "pidfd_open": 434, "socketpair": 53,
 }  # fmt: skip
-IOCTL, PERSONALITY, CLONE, CLONE3, SOCKET = 16, 135, 56, 435, 41
+IOCTL, PERSONALITY, CLONE, CLONE3, SOCKET, SETSOCKOPT = 16, 135, 56, 435, 41, 54
 
 
 @cache
@@ -111,6 +111,20 @@ def test_clone_makes_threads_but_no_namespaces(flag: int) -> None:
 
 def test_clone3_is_unknown() -> None:
     assert verdict(CLONE3) == ENOSYS
+
+
+@pytest.mark.parametrize("which", seccomp.TRAFFIC_OPTIONS.values())
+def test_nobody_has_the_kernel_send_later(which: tuple[int, int]) -> None:
+    level, option = which
+    assert verdict(SETSOCKOPT, 5, level, option) == EPERM
+    # Both are ints: bits that the kernel ignores must not hide them.
+    assert verdict(SETSOCKOPT, 5, level | 1 << 32, option | 1 << 40) == EPERM
+    assert verdict(SETSOCKOPT, 5, level + 100, option) == ALLOW
+
+
+@pytest.mark.parametrize("honest", [(1, 2), (1, 7), (1, 8), (1, 20), (6, 1), (6, 4), (41, 26)])
+def test_what_gloo_and_nccl_ask_of_their_sockets_is_allowed(honest: tuple[int, int]) -> None:
+    assert verdict(SETSOCKOPT, 5, *honest) == ALLOW
 
 
 @pytest.mark.parametrize("request_number", [0x5412, 0x541C])

@@ -23,8 +23,11 @@ _UNTIL_DEATH = ("--pdeathsig", "KILL")
 _ENTER = """
 [ "$PPID" = "$1" ] || exit 1
 set -e; read -r it </proc/self/stat; echo "outermost $it" >>"$2"; shift 2
+echo 1000 >/proc/self/oom_score_adj
 n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 > "$1"; shift; n=$((n-1)); done; exec "$@"
 """
+# When the machine runs out of memory a job goes first: the kernel's buffers for sockets and the like count for no
+# process and no group, and the largest process may be the supervisor.
 # A core limit of 1 stops the kernel's pipe handlers too, which 0 does not.
 _RLIMITS = ("--core=1:1", "--nofile=4096:4096", "--rtprio=0:0", "--nice=0:0")
 

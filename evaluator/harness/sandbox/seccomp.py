@@ -46,6 +46,16 @@ NAMESPACE_FLAGS = {
 SOCKET_FAMILIES = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "AF_NETLINK": 16}
 """Allowed families. AF_VSOCK, above all, has no network namespace: it would reach the hypervisor."""
 
+TRAFFIC_OPTIONS = {
+    "SO_MAX_PACING_RATE": (1, 47),
+    "SO_TXTIME": (1, 61),
+    "TCP_MAXSEG": (6, 2),
+    "TCP_CONGESTION": (6, 13),
+    "TCP_TX_DELAY": (6, 37),
+}
+"""Refused (level, option) of sockets. By them the kernel sends on when it is told to, in pieces as small as it is told:
+work for the processor that goes on while the job is frozen."""
+
 _LAST_FAMILY = 63
 _TERMINAL_INJECTION = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 _PERSONALITY_QUERY = 0xFFFFFFFF
@@ -82,6 +92,9 @@ def _refuse_by_argument(lib: ModuleType, rules: object) -> None:
     add(lib.ERRNO(errno.ENOSYS), clone3 if clone3 >= 0 else 435)
     for request in _TERMINAL_INJECTION:
         add(refuse, "ioctl", lib.Arg(1, lib.MASKED_EQ, _LOW_WORD, request))
+    for level, option in TRAFFIC_OPTIONS.values():
+        whole = [lib.Arg(at, lib.MASKED_EQ, _LOW_WORD, value) for at, value in ((1, level), (2, option))]
+        add(refuse, "setsockopt", *whole)
     add(refuse, "personality", lib.Arg(0, lib.NE, _PERSONALITY_QUERY))
     no_family = lib.ERRNO(errno.EAFNOSUPPORT)
     for family in range(_LAST_FAMILY + 1):
