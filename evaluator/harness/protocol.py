@@ -24,6 +24,8 @@ from problems.registry import Problem
 
 TRIALS = 5
 HANDSHAKES = 11
+SLOWED = 2.0
+"""Honest neighbours cost the reference up to 1.7 times its time alone (small sizes: cold caches, a loaded machine)."""
 FREED_S = 5.0
 """How long the buffers of a job may take to go after its end."""
 BLOCK_WARMUP, BLOCK_CALLS = 5, 15
@@ -122,6 +124,16 @@ class Timing:
             return self.card.below_resolution
         calls = self.reference_calls + self.solution_calls
         return bool(calls) and min(calls) < 2 * self.handshake
+
+    @property
+    def slowed(self) -> bool:
+        """Whether the reference was far slower between the submission's turns than alone, both before and after.
+
+        Not on cards, where pairs and blocks have other clocks, and foreign kernels are looked for.
+        """
+        if self.before is None or self.after is None or self.card is not None or not self.pairs:
+            return False
+        return median(pair[0] for pair in self.pairs) > SLOWED * max(self.before, self.after)
 
     def result(self) -> Speedup:
         return speedup(self.pairs)

@@ -1,0 +1,68 @@
+"""A reference that is slow only beside the submission was slowed, by whatever means: such times do not rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from evaluator.harness import run
+from evaluator.harness.protocol import Session, Timing
+
+
+@pytest.mark.parametrize(
+    ("beside", "before", "after", "slowed"),
+    [
+        (1.7, 1.0, 0.9, False),
+        (2.1, 1.0, 0.9, True),
+        (2.1, 0.9, 1.1, False),  # the host was slow afterwards, too: the drift tells
+        (76.0, 1.0, 1.0, True),
+        (76.0, None, None, False),  # never measured alone
+    ],
+)
+def test_slowed_is_twice_as_slow_as_alone(
+    beside: float, before: float | None, after: float | None, slowed: bool
+) -> None:
+    timing = Timing(pairs=[(beside, 1.0)] * 6, before=before, after=after)
+    assert timing.slowed is slowed
+    timing.card = cast(Any, SimpleNamespace())
+    assert not timing.slowed
+
+
+class _Slept(Session):
+    """A session of stand-ins, in whose pairs the reference takes `beside` seconds and alone one."""
+
+    def __init__(self, beside: float) -> None:
+        self.timing = Timing(before=1.0)
+        self._beside = beside
+        self.submission = cast(Any, SimpleNamespace(close=lambda: None))
+
+    def run_trials(self) -> None: ...
+
+    def plan(self, protocol: str) -> Any:
+        return SimpleNamespace(timed=True, warmup=0, pairs=6, block=1)
+
+    def warm_up(self, count: int) -> None: ...
+
+    def run_pair(self, size: int, number: int) -> None:
+        self.timing.pairs.append((self._beside, 1.0))
+
+    def reference_block(self) -> float:
+        return 1.0
+
+
+@pytest.mark.parametrize(("beside", "steady"), [(1.2, True), (3.0, False)])
+def test_a_slowed_reference_is_not_steady(
+    monkeypatch: pytest.MonkeyPatch, beside: float, steady: bool
+) -> None:
+    nothing: Callable[..., None] = lambda *args, **options: None  # noqa: E731
+    monkeypatch.setattr(run.upstream, "run", nothing)
+    score = run.Run.__new__(run.Run)
+    score.bench = cast(Any, SimpleNamespace(target=SimpleNamespace(timed=True), settle=nothing))
+    score.protocol_name, score.noise_floor = "paper", 0.1
+    monkeypatch.setattr(score, "stage", nothing)
+    monkeypatch.setattr(score, "_look_at", nothing)
+    score._measure(_Slept(beside))
+    assert score.steady is steady
