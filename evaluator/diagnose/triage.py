@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from evaluator.diagnose import native
 from evaluator.diagnose.flags import Findings, Flag
+from portal.core.python_source import is_readable
 
 MAIN = "solution.py"
 LONGEST_PATH = 32
@@ -72,7 +73,7 @@ def scan(files: Mapping[str, bytes], *, reference: str = "") -> list[Flag]:
             native.scan(text, findings, file=name)
             kernels |= native.has_kernel(text)
     try:
-        tree = ast.parse(files.get(MAIN, b"").decode("utf-8-sig", "replace"))
+        tree = _read(files.get(MAIN, b"").decode("utf-8-sig", "replace"))
         scanned = _Python(tree, findings)
         scanned.run()
         if reference and _same(tree, ast.parse(reference)):
@@ -84,6 +85,12 @@ def scan(files: Mapping[str, bytes], *, reference: str = "") -> list[Flag]:
     except (ValueError, RecursionError, MemoryError):
         findings.add("unreadable", 1)
     return findings.flags()
+
+
+def _read(text: str) -> ast.Module:
+    if not is_readable(text):
+        raise ValueError("too long to be read here")
+    return ast.parse(text)
 
 
 def _same(one: ast.Module, other: ast.Module) -> bool:

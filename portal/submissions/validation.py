@@ -11,6 +11,7 @@ import symtable
 from dataclasses import dataclass
 
 from portal.core.errors import InvalidInput
+from portal.core.python_source import is_readable
 from portal.submissions import bundles
 
 ENTRY = "solution"
@@ -96,7 +97,12 @@ def decode(data: bytes, name: str, field: str = _FIELD) -> str:
 
 
 def check_entry(text: str, arity: int | None, field: str = _FIELD) -> None:
-    """Raise InvalidInput for a syntax error or when `solution` is certainly missing or not callable so."""
+    """Raise InvalidInput for a syntax error or when `solution` is certainly missing or not callable so.
+
+    What would take too long to read is left to the judge.
+    """
+    if not is_readable(text):
+        return
     tree = _parse(text, field)
     if _is_dynamic(tree):
         return

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluator.diagnose.triage import scan
 from portal.core.errors import DomainError, InvalidInput
 from portal.submissions.validation import MAX_BYTES, read_source, shown_name
 
@@ -169,3 +170,23 @@ def test_shown_names_are_harmless(name: str) -> None:
     shown = shown_name(name)
     assert 0 < len(shown) <= 120
     assert not set(shown) & set('/\\"\r\n\0<>')
+
+
+COSTLY = {
+    "fields of an f-string": "x = f'" + "{a}" * 330_000 + "'",
+    "short statements": "a;" * 500_000,
+    "calls": "a(" + "b()," * 240_000 + ")",
+}
+
+
+@pytest.mark.parametrize("text", COSTLY.values(), ids=COSTLY)
+def test_a_file_that_takes_minutes_or_a_gigabyte_to_parse_is_not_parsed_here(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The judge reads it, in its sandbox."""
+    parsed: list[str] = []
+    monkeypatch.setattr("ast.parse", lambda *args, **options: parsed.append("door"))
+    whole = f"{text}\ndef solution(x): return x\n"
+    assert read_source(filename="s.py", content=whole.encode(), arity=1).main == whole
+    assert scan({"solution.py": whole.encode()})[0].code == "unreadable"
+    assert parsed == []
