@@ -6,10 +6,12 @@ import re
 
 from evaluator.diagnose.flags import Findings
 
+# Nothing that is opened must be looked for in vain to the end of the text, over and over: what is never closed goes
+# to the end, or to that of its line, and literals of one character are short.
 _TOKEN = re.compile(
     r"(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))"
-    r"|(?P<raw>R\"(?P<mark>[^\s()\\]{0,16})\(.*?\)(?P=mark)\")"
-    r"|(?P<text>\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')"
+    r"|(?P<raw>R\"(?P<mark>[^\s()\\]{0,16})\(.*?(?:\)(?P=mark)\"|\Z))"
+    r"|(?P<text>\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n]){0,12}')"
     r"|(?P<include>^[ \t]*\#[ \t]*include[ \t]*[<\"][^>\"\n]*[>\"])"
     r"|(?P<word>[A-Za-z_]\w*)"
     r"|(?P<catchall>\.\.\.)",

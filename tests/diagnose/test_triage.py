@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.diagnose import native
 from evaluator.diagnose.flags import SENTENCES, Findings
 from evaluator.diagnose.triage import scan
 
@@ -175,3 +176,19 @@ def test_a_file_too_long_to_be_looked_through_is_flagged() -> None:
 
 def test_a_chain_longer_than_any_name_means_nothing() -> None:
     assert codes("import sys\nx = sys" + ".a" * 200) == set()
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("opened", ['R"(', 'R"aaaaaaaaaaaa(', '"\\', "'\\", "/*", '"', "'a", "#include <"])
+def test_what_is_opened_and_never_closed_is_read_once(opened: str) -> None:
+    """Such a file of 1 MiB took a worker for most of an hour, in code that no timeout interrupts."""
+    text = opened * (500_000 // len(opened))
+    findings = Findings()
+    native.scan(text, findings, file="a.cu")
+    assert findings.flags() == []
+
+
+def test_digit_separators_and_short_literals_hide_nothing() -> None:
+    findings = Findings()
+    native.scan("int a = 1'000; char b = '\\x41'; system(c);", findings, file="a.cu")
+    assert [flag.code for flag in findings.flags()] == ["spawns_processes"]
