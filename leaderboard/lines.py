@@ -98,7 +98,8 @@ def waiting_lines(rows: Sequence[BoardRow], backend: str) -> SafeString:
 
 def _problem_line(row: BoardRow, mark: Mark | None, backend: str) -> str:
     before, after = submission_path()
-    who = escape(row.run) + (" · community" if row.kind == "model" and not row.verified else "")
+    community = "community" if row.kind == "model" and not row.verified else ""
+    who = " · ".join(escape(word) for word in (row.named_run, community) if word)
     fast = speed(row.speedup) if mark is None else f"<strong>{speed(row.speedup)}</strong>"
     ratio = row.memory_ratio
     leaner = f'<br /><span class="muted small">{ratio:.2f} of reference</span>' if ratio else ""

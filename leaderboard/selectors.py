@@ -13,6 +13,7 @@ from django.db.models import Q, QuerySet, Sum
 
 from leaderboard import cells, ranking
 from leaderboard.models import BoardCell, RunSummary, Score
+from portal.submissions.models import ModelRun
 from problems.models import Problem, Target
 
 PAGE = 50
@@ -49,6 +50,11 @@ class BoardRow(NamedTuple):
     created_at: datetime
     provisional: bool
     score_id: int
+
+    @property
+    def named_run(self) -> str:
+        """The run where somebody named it; `unsorted` is a word of ours."""
+        return "" if self.run == ModelRun.Harness.UNSORTED else self.run
 
     @property
     def tied(self) -> bool:

@@ -43,7 +43,7 @@ ADVICE = {
     "contract_error.signature": "Let `solution` take exactly the arguments that the problem page lists, in that order.",
     "contract_error.input_modified": "Clone what you write to, unless the problem marks it as in-out or scratch.",
     "build_error": "The compiler's first error is above; the whole output is in the log.",
-    "runtime_error": "The log below ends with what the ranks wrote last; a crash names there the lines it came by.",
+    "runtime_error": "The log below ends with what the ranks wrote last, after a crash the lines that led there.",
     "runtime_error.exception": "The whole traceback is in the log below.",
     "timeout": "All ranks must enter the same collectives in the same order. The stacks below show where each waits.",
     "out_of_memory": "Free or reuse intermediate tensors, or work in slices.",

@@ -88,6 +88,8 @@ class ModelRun(models.Model):
         ]
 
     def __str__(self) -> str:
+        if self.harness == self.Harness.UNSORTED:  # a word of ours: nobody chose it
+            return self.entrant.name
         return f"{self.entrant.name} / {self.name}"
 
 

@@ -15,6 +15,7 @@ from leaderboard.models import RunSummary, Score
 from portal.core.errors import Conflict, InvalidInput, NotAllowed
 from portal.submissions import standing
 from portal.submissions.models import AuditEvent, Submission
+from portal.submissions.runs import ensure_personal_run
 from problems.models import Problem
 from tests.evaluator import build
 
@@ -249,6 +250,22 @@ def test_what_is_removed_leaves_every_surface_and_leaves_a_tombstone(client: Cli
     assert all("Zebra" in text for text in surfaces(client).values())
     told = AuditEvent.objects.filter(object_id=str(row.pk), action__startswith="submission.")
     assert {f"submission.{how}", "submission.reinstated"} <= set(told.values_list("action", flat=True))
+
+
+def test_a_board_shows_no_word_for_runs_that_nobody_named(client: Client) -> None:
+    row = sent(0.9, run=ensure_personal_run(by=build.user("walker")))
+    page = client.get("/boards/cpu4/allreduce/").content.decode()
+    assert f"{row.run.entrant.name}</span>" in page
+    assert "unsorted" not in page
+
+
+def test_a_chart_stands_under_its_own_heading(client: Client) -> None:
+    for speedup in (0.9, 0.8, 0.7):
+        sent(speedup, run=build.run(build.entrant(f"E{speedup}")))
+    page = client.get("/boards/cpu4/allreduce/").content.decode()
+    record = page[page.index("How the record rose") :]
+    assert "are distributed" not in record[: record.index("</section>")]
+    assert "are distributed" in record[record.index("How the speedups are spread") :]
 
 
 def test_only_staff_disqualify_and_only_with_a_reason() -> None:

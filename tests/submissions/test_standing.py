@@ -282,4 +282,14 @@ def test_the_queue_tells_submissions_of_one_problem_apart(client: Client) -> Non
     for row in rows:
         assert f'id="id-{row.pk}">{str(row.pk)[:8]}<' in page
         assert f'aria-labelledby="item-{row.pk} id-{row.pk}"' in page
+    assert page.count('<span class="tag">disqualified</span>') == len(rows), "the verdict alone would mislead"
     assert "unsorted" not in page
+
+
+def test_a_twin_that_was_removed_says_so(client: Client) -> None:
+    row, twin = factories.judged(source_public=True), factories.judged(source_public=True)
+    standing.withdraw(by=twin.author, submission=twin)
+    client.force_login(staff())
+    page = client.get(f"/submissions/{row.pk}/").content.decode()
+    twins = page[page.index("twins-title") :]
+    assert '<span class="tag">withdrawn</span>' in twins[: twins.index("</section>")]

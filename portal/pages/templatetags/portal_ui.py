@@ -14,9 +14,10 @@ register = template.Library()
 
 @register.inclusion_tag("components/badge.html")
 def state_badge(submission: Any) -> dict[str, str]:
-    """Show verdict or state in a word, coloured by tone."""
+    """Show verdict or state in a word, coloured by tone, and that it does not stand where it was removed."""
     key = submission.verdict or submission.state
-    return {"tone": TONES.get(key, "info"), "word": key.replace("_", " ")}
+    removed = submission.get_removed_display()
+    return {"tone": TONES.get(key, "info"), "word": key.replace("_", " "), "removed": removed}
 
 
 @register.simple_tag(takes_context=True)
