@@ -115,3 +115,12 @@ def test_the_helpers_for_cards_can_be_imported_without_any(tmp_path: Path, ranks
     said = ranks.call(load_problem("allreduce"), arguments, solution=source)[0].output
     assert len(said) == 2
     assert all("needs a CUDA build" in sentence for sentence in said)
+
+
+def test_a_work_handle_that_does_not_say_how_it_waits_cannot_be_made() -> None:
+    class Handle(gloo_compat._Finished):
+        pass
+
+    with pytest.raises(TypeError, match="wait"):
+        Handle()  # type: ignore[abstract]
+    assert gloo_compat._Done([]).wait()
