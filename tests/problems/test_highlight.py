@@ -48,3 +48,12 @@ def test_kernels_are_read_as_cuda() -> None:
         "cuda",
         "cuda",
     ]
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("piece", ["\n", 'R"('])
+def test_what_takes_long_to_colour_is_shown_without_colours(piece: str) -> None:
+    text = f"int a; {piece * (MAX_HIGHLIGHTED // 2 // len(piece))}"
+    code = render(text, "cuda")
+    assert "<span" not in code.lines[0]
+    assert code.lines[0].startswith("int a;")
