@@ -13,7 +13,7 @@ import torch.distributed as dist
 @torch.no_grad()
 def solution(tensor: torch.Tensor) -> torch.Tensor:
     world = dist.get_world_size()
-    gathered = torch.empty(world * tensor.numel(), dtype=tensor.dtype)
+    gathered = tensor.new_empty(world * tensor.numel())
     dist.all_gather_into_tensor(gathered, tensor.reshape(-1))
     total = gathered.view(world, -1).sum(dim=0, dtype=torch.float32)
     return total.to(tensor.dtype).view(tensor.shape)

@@ -21,7 +21,7 @@ def solution(
     flat = torch.cat([grad.reshape(-1) for grad in grads]).to(torch.float32)
     mine = flat.abs_().pow_(norm_type).sum(dtype=torch.float64).to(torch.float32).reshape(1)
     world = dist.get_world_size(fsdp_group)
-    parts = torch.empty(world, dtype=torch.float32)
+    parts = mine.new_empty(world)
     dist.all_gather_into_tensor(parts, mine, group=fsdp_group)
     total_norm = parts.sum() ** (1.0 / norm_type)
     if total_norm > max_norm:

@@ -17,7 +17,7 @@ def solution(
     norm_type: float = 2.0,
     fsdp_group: Optional[dist.ProcessGroup] = None,
 ) -> torch.Tensor:
-    total = torch.zeros((), dtype=torch.float32)
+    total = torch.zeros((), dtype=torch.float32, device=grad_tensors[0].device)
     for index in range(4):
         total += grad_tensors[index].float().norm(p=norm_type) ** norm_type
     dist.all_reduce(total, group=fsdp_group)

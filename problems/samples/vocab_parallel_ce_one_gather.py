@@ -23,7 +23,7 @@ def solution(
     x = vocab_parallel_logits.to(torch.float32).view(-1, width)
     tokens = x.shape[0]
 
-    mine = torch.empty(3, tokens, dtype=torch.float32)
+    mine = x.new_empty(3, tokens)
     torch.amax(x, dim=-1, out=mine[0])
     torch.sum((x - mine[0].unsqueeze(-1)).exp_(), dim=-1, out=mine[1])
     local = target.reshape(-1) - rank * width
@@ -31,7 +31,7 @@ def solution(
     picked = x.gather(-1, local.clamp(0, width - 1).unsqueeze(-1)).squeeze(-1)
     mine[2] = picked.masked_fill_(~owned, float("-inf"))
 
-    parts = torch.empty(world * mine.numel(), dtype=torch.float32)
+    parts = mine.new_empty(world * mine.numel())
     dist.all_gather_into_tensor(parts, mine.view(-1), group=group)
     maxima, sums, logits = parts.view(world, 3, tokens).unbind(dim=1)
 

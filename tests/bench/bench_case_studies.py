@@ -42,14 +42,14 @@ class Study:
 def studies(ranks: int) -> list[Study]:
     """What is measured on so many ranks."""
     vocab, hyena = "vocab_parallel_log_prob_push_cuda.py", "hyena_forward_packed_cuda.py"
-    sam3, channels = "sam3_iou_bits_cuda.py", {"Bt": 1, "C": 1024, "F": 4096}
+    sam3 = "sam3_iou_bits_cuda.py"
     found = [
         Study("ulysses T=1024", "ulysses_qkv_pull_cuda.py", {"B": 1, "T": 1024, "h": 32, "d": 128}, 3.73),
         Study("log-probability l=1024", vocab, {"B": 8, "T": 1024, "V": 512}, 1.28),
         Study("log-probability l=1024, wide", vocab, {"B": 1, "T": 1024, "V": 65536}),
-        Study("hyena l=512", hyena, {**channels, "l": 512}, 3.55),
-        Study("hyena l=2048", hyena, {**channels, "l": 2048}),
-        Study("hyena l=8192", hyena, {**channels, "l": 8192}, 0.70),
+        Study("hyena l=512", hyena, _hyena(512, ranks), 3.55),
+        Study("hyena l=2048", hyena, _hyena(2048, ranks)),
+        Study("hyena l=8192", hyena, _hyena(8192, ranks), 0.70),
         Study("sam3 16 objects", sam3, {"c": 16 // ranks, "px": 65536}, 1.38),
         Study("sam3 256 objects", sam3, {"c": 256 // ranks, "px": 65536}, 1.03),
     ]
@@ -60,6 +60,11 @@ def studies(ranks: int) -> list[Study]:
         ):
             found.append(Study(f"{slug} {2 * ROWS * rows >> 10} KiB", file, {"M": rows, "N": ROWS}))
     return found
+
+
+def _hyena(length: int, ranks: int) -> dict[str, int]:
+    """The catalogue's channels and filter, which is never longer than the sequence."""
+    return {"Bt": 1, "C": 1024, "l": length, "F": min(4096, ranks * length)}
 
 
 def sized(problem: Problem, size: dict[str, int]) -> Problem:
