@@ -114,7 +114,11 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     rows: list[dict[str, Any]] = []
-    report = {"command": " ".join(sys.argv), "environment": environment(), "rows": rows}
+    report = {
+        "command": " ".join(["python -m tests.bench.bench_case_studies", *sys.argv[1:]]),
+        "environment": environment(),
+        "rows": rows,
+    }
     with Judge(args.target) as judge:
         for study in studies(judge.target.ranks):
             if any(part in study.name for part in args.only or [""]):

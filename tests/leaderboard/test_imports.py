@@ -54,7 +54,8 @@ def places() -> None:
 def test_the_stored_measurements_come_in_once(client: Client) -> None:
     build.card_target("h200x1")
     stored = sorted(MEASURED.glob("h200x1_*.json"))
-    results = [row for path in stored for row in json.loads(path.read_text()).get("results", [])]
+    documents = [json.loads(path.read_text()) for path in stored]
+    results = [row for it in documents for row in (it if isinstance(it, list) else it.get("results", []))]
     for slug in {row["problem"]["slug"] for row in results}:
         build.problem(slug, spec=dict(SPEC))
     first = run(*stored, fails=True)
@@ -70,7 +71,7 @@ def test_the_stored_measurements_come_in_once(client: Client) -> None:
     assert row.measured_on is not None
     assert Score.objects.count() == 0
     document = client.get("/api/v1/leaderboards/h200x1/imported/").json()
-    assert (document["note"], document["page"], document["pages"]) == (NOTE, 1, 2)
+    assert (document["note"], document["page"], document["pages"]) == (NOTE, 1, -(-len(results) // 50))
     assert all(line["imported"] and line["place"] is None for line in document["rows"])
     page = client.get("/boards/imported/?target=h200x1").content.decode()
     assert page.count(NOTE) >= 50
