@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -84,20 +85,26 @@ def beside(problem: Problem) -> Beside | None:
 def own_samples() -> dict[str, dict[str, OwnSample]]:
     """{problem: {target: sample}} of docs/measurements/*_samples_*.json, as ``score-many`` writes them.
 
-    The full protocol stands before a check, then the newer file; ``quick`` is feedback and is not shown.
+    The full protocol stands before a check, then the newer file; ``quick`` is feedback and is not shown. What was
+    measured of an earlier text of a sample says nothing of the file that is there now.
     """
     found: dict[str, dict[str, tuple[tuple[bool, str], OwnSample]]] = {}
     for path in Path(settings.BASE_DIR, "docs", "measurements").glob("*_samples_*.json"):
         document = json.loads(path.read_text(encoding="utf-8"))
         day = date.fromisoformat(path.stem.rpartition("_")[2]).isoformat()
         for row in document if isinstance(document, list) else document["results"]:
-            if row["protocol"] == "quick":
+            if row["protocol"] == "quick" or row["source_sha256"] != _digest(Path(row["file"]).name):
                 continue
             of = found.setdefault(row["problem"]["slug"], {})
             weight = (row["protocol"] == "paper", day)
             if row["target"] not in of or weight > of[row["target"]][0]:
                 of[row["target"]] = weight, _sample(row, day)
     return {slug: {target: sample for target, (_, sample) in of.items()} for slug, of in found.items()}
+
+
+def _digest(name: str) -> str:
+    path = Path(settings.BASE_DIR, "problems", "samples", name)
+    return sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def _sample(row: dict[str, Any], day: str) -> OwnSample:

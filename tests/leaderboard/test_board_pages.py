@@ -7,6 +7,7 @@ import io
 import json
 import re
 from datetime import UTC, date, datetime
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -385,14 +386,17 @@ def test_published_figures_stand_beside_what_was_measured_here(client: Client) -
 
 
 def test_our_samples_are_told_from_any_file_of_results(tmp_path: Path, settings: Any) -> None:
-    folder = tmp_path / "docs" / "measurements"
-    folder.mkdir(parents=True)
+    folder, samples = tmp_path / "docs" / "measurements", tmp_path / "problems" / "samples"
+    for place in (folder, samples):
+        place.mkdir(parents=True)
+    (samples / "a_cuda.py").write_text("now")
 
-    def row(protocol: str, speedup: float | None, *flags: str) -> dict[str, Any]:
+    def row(protocol: str, speedup: float | None, *flags: str, source: str = "now") -> dict[str, Any]:
         timing = {"speedup": speedup} if speedup else None
         return {
             "problem": {"slug": "a"}, "target": "h200x2", "file": "x/a_cuda.py", "verdict": "correct",
             "protocol": protocol, "timing": timing, "flags": list(flags), "size": "default",
+            "source_sha256": sha256(source.encode()).hexdigest(),
         }  # fmt: skip
 
     def told() -> tuple[float | None, str]:
@@ -410,6 +414,10 @@ def test_our_samples_are_told_from_any_file_of_results(tmp_path: Path, settings:
         assert told() == (2.0, "2026-01-02")
         (folder / "h_samples_paper_20260104.json").write_text(json.dumps([row("paper", 3.0, "noisy")]))
         assert told() == (1.0, "2026-01-04"), "what is noisy is a tie"
+        (folder / "h_samples_paper_20260105.json").write_text(
+            json.dumps([row("paper", 5.0, source="before")])
+        )
+        assert told() == (1.0, "2026-01-04"), "another text of the file"
     finally:
         beside.own_samples.cache_clear()
 
