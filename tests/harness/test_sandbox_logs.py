@@ -91,6 +91,18 @@ def test_short_streams_are_whole_and_apart() -> None:
     assert not found["rank 0"].truncated
 
 
+@pytest.mark.parametrize(
+    ("prefix", "shown"), [("/home/somebody/py", "<python>/lib/x.py\n"), ("/usr", "/usr/lib/x.py\n")]
+)
+def test_where_the_host_keeps_its_python_is_not_told(
+    monkeypatch: pytest.MonkeyPatch, prefix: str, shown: str
+) -> None:
+    monkeypatch.setattr(sys, "base_prefix", prefix)
+    with CappedLog() as log:
+        fill(log, "rank 0", f"{prefix}/lib/x.py\n".encode())
+        assert log.result()["rank 0"].text == shown
+
+
 @pytest.mark.parametrize("extra", [-1, 0, 1, 5, HEAD_BYTES * 3])
 def test_head_and_tail_of_a_long_stream(extra: int) -> None:
     size = HEAD_BYTES + TAIL_BYTES + extra

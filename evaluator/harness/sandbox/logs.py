@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 import selectors
+import sys
 import threading
 import time
 from collections import deque
@@ -52,6 +53,17 @@ def drop_noise(text: str) -> str:
     return "\n".join(kept)
 
 
+def without_host(text: str) -> str:
+    """``text`` without where the host keeps its Python, which may name a person; jobs see it at its own path."""
+    return (
+        text if sys.base_prefix in ("/", "/usr", "/usr/local") else text.replace(sys.base_prefix, "<python>")
+    )
+
+
+def _shown(raw: bytes) -> str:
+    return without_host(drop_noise(clean_text(raw)))
+
+
 @dataclass(frozen=True)
 class StreamText:
     """What is kept of one stream. ``total_bytes`` counts all that was written."""
@@ -87,14 +99,12 @@ class _Stream:
         tail = b"".join(self._tail)[-TAIL_BYTES:]
         left_out = self.total - len(self._head) - len(tail)
         if not left_out:
-            return StreamText(drop_noise(clean_text(bytes(self._head) + tail)), self.total, truncated=False)
+            return StreamText(_shown(bytes(self._head) + tail), self.total, truncated=False)
         gap = f"\n[... {left_out} bytes left out ...]\n"
         # Both cuts may fall inside a character: its remains are no part of the text.
         head = re.sub(rb"[\xc0-\xff][\x80-\xbf]{0,2}\Z", b"", bytes(self._head))
         tail = re.sub(rb"\A[\x80-\xbf]{1,3}", b"", tail)
-        return StreamText(
-            drop_noise(clean_text(head)) + gap + drop_noise(clean_text(tail)), self.total, truncated=True
-        )
+        return StreamText(_shown(head) + gap + _shown(tail), self.total, truncated=True)
 
 
 class CappedLog:
