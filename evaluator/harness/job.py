@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from evaluator.harness import claims, encode
+from evaluator.harness.channel import channel
 from evaluator.harness.errors import JudgeFault
 from evaluator.harness.glance import Glance
 from evaluator.harness.plainbox import PlainBox
@@ -114,7 +115,7 @@ class Job(Talk):
         ours_no_more: list[int] = []
         theirs: list[socket.socket] = []
         for rank in range(self.world_size):
-            ours, peer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            ours, peer = channel()
             self.sockets.append(ours)
             theirs.append(peer)
             out_read, out_write = os.pipe()

@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from evaluator.harness.channel import channel
 from evaluator.harness.errors import JudgeFault
 from evaluator.harness.plainbox import PlainBox
 from evaluator.harness.sandbox import Sandbox, SandboxSpec, python_inside
@@ -90,7 +91,7 @@ class Template:
     def __init__(self, target: Target, name: str, *, isolated: bool = True) -> None:
         self.target = target
         self.isolated = isolated
-        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.control, theirs = channel()
         try:
             self.box = self._box(name, theirs) if isolated else PlainBox(name)
             self._lay_out()

@@ -122,6 +122,13 @@ def test_nobody_has_the_kernel_send_later(which: tuple[int, int]) -> None:
     assert verdict(SETSOCKOPT, 5, level + 100, option) == ALLOW
 
 
+def test_nobody_chooses_how_long_it_takes_to_close_a_socket() -> None:
+    said_yes = 0x00050000
+    level, option = seccomp.LINGER
+    assert verdict(SETSOCKOPT, 5, level, option) == said_yes
+    assert verdict(SETSOCKOPT, 5, level | 1 << 32, option | 1 << 40) == said_yes
+
+
 @pytest.mark.parametrize("honest", [(1, 2), (1, 7), (1, 8), (1, 20), (6, 1), (6, 4), (41, 26)])
 def test_what_gloo_and_nccl_ask_of_their_sockets_is_allowed(honest: tuple[int, int]) -> None:
     assert verdict(SETSOCKOPT, 5, *honest) == ALLOW

@@ -56,6 +56,10 @@ TRAFFIC_OPTIONS = {
 """Refused (level, option) of sockets. By them the kernel sends on when it is told to, in pieces as small as it is told:
 work for the processor that goes on while the job is frozen."""
 
+LINGER = (1, 13)
+"""SO_LINGER: the call says yes and does nothing. With it, who closes a socket last waits as long as its owner chose:
+it may be the supervisor that was sent the descriptor, or a thread of the kernel. Some libraries ask for 0 seconds."""
+
 _LAST_FAMILY = 63
 _TERMINAL_INJECTION = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 _PERSONALITY_QUERY = 0xFFFFFFFF
@@ -92,9 +96,10 @@ def _refuse_by_argument(lib: ModuleType, rules: object) -> None:
     add(lib.ERRNO(errno.ENOSYS), clone3 if clone3 >= 0 else 435)
     for request in _TERMINAL_INJECTION:
         add(refuse, "ioctl", lib.Arg(1, lib.MASKED_EQ, _LOW_WORD, request))
-    for level, option in TRAFFIC_OPTIONS.values():
-        whole = [lib.Arg(at, lib.MASKED_EQ, _LOW_WORD, value) for at, value in ((1, level), (2, option))]
-        add(refuse, "setsockopt", *whole)
+    answers = [(refuse, option) for option in TRAFFIC_OPTIONS.values()]
+    for answer, option in (*answers, (lib.ERRNO(0), LINGER)):
+        whole = [lib.Arg(at, lib.MASKED_EQ, _LOW_WORD, value) for at, value in enumerate(option, 1)]
+        add(answer, "setsockopt", *whole)
     add(refuse, "personality", lib.Arg(0, lib.NE, _PERSONALITY_QUERY))
     no_family = lib.ERRNO(errno.EAFNOSUPPORT)
     for family in range(_LAST_FAMILY + 1):
