@@ -7,6 +7,7 @@ transaction with an explicit actor and one audit row; who may do it is asked fro
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +56,8 @@ def _take_in(new: list[Score], attempt: Attempt) -> None:
     Score.objects.filter(pk__in=[row.pk for row in others]).update(superseded_at=timezone.now())
     for score in new:
         _hold_new_best(score, [row for row in others if row.size == score.size])
+    waiting = {score.size for score in new if score.provisional}  # the older place is kept free for these
+    _check_first_of({_cell(row) for row in others if row.ranked and row.size not in waiting})
 
 
 def _hold_new_best(score: Score, older: list[Score]) -> None:
@@ -73,10 +76,22 @@ def _hold(score: Score) -> None:
     _order_confirmation(score)
 
 
-def _check_successors(submission: Submission) -> None:
-    """Who comes first because another was removed is measured again too, unless that was done before."""
-    cells = Score.objects.filter(submission=submission, ranked=True, superseded_at=None)
-    for problem, target, size in set(cells.values_list("problem_id", "target_id", "size")):
+Cell = tuple[int, int, str]
+"""Problem and target by their ids, and a size: where one comes first."""
+
+
+def _cell(score: Score) -> Cell:
+    return score.problem_id, score.target_id, score.size
+
+
+def check_firsts(submission: Submission) -> None:
+    """Look at who comes first wherever a submission has a score: it left the boards, or came back to them."""
+    _check_first_of(map(_cell, Score.objects.filter(submission=submission, ranked=True, superseded_at=None)))
+
+
+def _check_first_of(cells: Iterable[Cell]) -> None:
+    """Who comes first without having beaten a record is measured again too, unless that was done before."""
+    for problem, target, size in set(cells):
         here = Score.objects.standing().filter(problem_id=problem, target_id=target, size=size)
         first = here.order_by("-speedup", "created_at", "id").first()
         if first is not None and first.confirmed_at is None and (first.speedup or 0.0) > REFERENCE:
@@ -121,7 +136,10 @@ def _hear_witnesses(witnesses: list[Score]) -> None:
         else:
             _set(claim, tries=claim.tries + 1)
             audit("score.not_confirmed", claim.submission, None, size=claim.size, witness=witness.speedup)
-            again = claim if claim.tries < MAX_TRIES else again
+            if claim.tries < MAX_TRIES:
+                again = claim
+            else:
+                _check_first_of([_cell(claim)])
     if again is not None:
         _order_confirmation(again)
 
@@ -157,7 +175,6 @@ def disqualify(*, submission: Submission, by: User, reason: str) -> int:
     with transaction.atomic():
         stood = Score.objects.rankable().filter(submission=submission).count()
         standing.disqualify(by=by, submission=submission, reason=reason)
-        _check_successors(submission)
     return stood
 
 
@@ -165,7 +182,6 @@ def disqualify(*, submission: Submission, by: User, reason: str) -> int:
 def withdraw(*, submission: Submission, by: User, reason: str = "") -> None:
     """Take one's own finished submission off every surface, for good. Raises NotAllowed, Conflict."""
     standing.withdraw(by=by, submission=submission, reason=reason)
-    _check_successors(submission)
 
 
 def reinstate(*, submission: Submission, by: User, reason: str) -> None:

@@ -8,11 +8,14 @@ class PagesConfig(AppConfig):
     label = "pages"
 
     def ready(self) -> None:
-        """Let the catalogue ask the boards what is solved, and the door the evaluator who serves."""
+        """Let the catalogue ask the boards what is solved, the door the evaluator who serves, and the boards hear what
+        is no longer shown."""
         from evaluator.serving import EVALUATORS
+        from leaderboard.review import check_firsts
         from leaderboard.selectors import solved_problems
-        from portal.submissions import serving
+        from portal.submissions import serving, shown
         from problems import solved
 
         solved.answer_with(solved_problems)
         serving.answer_with(EVALUATORS)
+        shown.answer_with(check_firsts)

@@ -12,7 +12,7 @@ from django.utils import timezone
 from portal.accounts.models import User
 from portal.core.errors import Conflict, InvalidInput, NotAllowed, StateConflict
 from portal.core.storage import stored
-from portal.submissions import doorbell, policies, serving
+from portal.submissions import doorbell, policies, serving, shown
 from portal.submissions.models import AuditEvent, ModelRun, Submission
 from portal.submissions.runs import find_run
 from portal.submissions.states import LIVE, Mode, State
@@ -196,6 +196,8 @@ def set_visibility(
             after=after,
         )
         submission.refresh_from_db()
+        if before.get("results_public") != after.get("results_public"):
+            shown.changed(submission)
     return submission
 
 

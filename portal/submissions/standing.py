@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.core.errors import Conflict, InvalidInput, NotAllowed
-from portal.submissions import policies
+from portal.submissions import policies, shown
 from portal.submissions.models import Appeal, AuditEvent, Submission
 from portal.submissions.states import State, Verdict
 
@@ -86,6 +86,7 @@ def _remove(submission: Submission, how: str, reason: str, by: User) -> None:
         raise Conflict("submission.removed", "It was removed before.")
     audit(f"submission.{how}", submission, by, reason, removed=str(how))
     submission.refresh_from_db(fields=["removed", "removed_at", "removed_reason"])
+    shown.changed(submission)
 
 
 def _put_back(submission: Submission, by: User, reason: str) -> None:
@@ -94,6 +95,7 @@ def _put_back(submission: Submission, by: User, reason: str) -> None:
         raise Conflict("submission.stands", "It stands already.")
     audit("submission.reinstated", submission, by, reason, removed="")
     submission.refresh_from_db(fields=["removed", "removed_at", "removed_reason"])
+    shown.changed(submission)
 
 
 # --- appeals ---------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from portal.core.errors import Conflict, InvalidInput, NotAllowed
 from portal.submissions import standing
 from portal.submissions.models import AuditEvent, Submission
 from portal.submissions.runs import ensure_personal_run
+from portal.submissions.services import set_visibility
 from problems.models import Problem
 from tests.evaluator import build
 
@@ -107,6 +108,57 @@ def test_whoever_comes_first_by_anothers_removal_is_measured_again_too(how: str)
     review.disqualify(submission=first, by=build.staff(), reason="after all")
     assert speeds() == ([2.0], [])
     assert not Rescore.objects.filter(submission=second, state="queued").exists()
+
+
+def test_whoever_comes_first_because_another_is_hidden_is_measured_again_too() -> None:
+    first, second = sent(3.0), sent(2.0)
+    set_visibility(by=first.author, submission=first, results_public=False)
+    assert speeds() == ([], [2.0])
+    judge(2.0)
+    set_visibility(by=first.author, submission=first, results_public=True)
+    assert speeds() == ([3.0, 2.0], [])
+    assert not Rescore.objects.filter(state="queued").exists()
+    assert Score.objects.get(submission=second, superseded_at=None).confirmed_at is not None
+
+
+@pytest.mark.parametrize("how", ["hidden", "removed"])
+def test_who_was_away_while_the_record_fell_is_measured_again_on_return(how: str) -> None:
+    first, second = sent(3.0), sent(2.0)
+    if how == "hidden":
+        set_visibility(by=second.author, submission=second, results_public=False)
+    else:
+        review.disqualify(submission=second, by=build.staff(), reason="copied")
+    review.withdraw(submission=first, by=first.author)
+    if how == "hidden":
+        set_visibility(by=second.author, submission=second, results_public=True)
+    else:
+        review.reinstate(submission=second, by=build.staff(), reason="mistake")
+    assert speeds() == ([], [2.0])
+    judge(2.0)
+    assert speeds() == ([2.0], [])
+
+
+def test_whoever_comes_first_because_another_fell_back_is_measured_again_too() -> None:
+    first = sent(3.0)
+    sent(2.0)
+    review.rescore(submission=first, by=build.staff(), reason="again")
+    judge(1.5)
+    assert speeds() == ([1.5], [2.0])
+    judge(2.0)
+    assert speeds() == ([2.0, 1.5], [])
+
+
+def test_whoever_comes_first_because_a_second_measurement_disagreed_is_measured_again_too() -> None:
+    first = sent(3.0)
+    sent(2.0)
+    review.rescore(submission=first, by=build.staff(), reason="again")
+    judge(9.0)
+    assert speeds() == ([2.0], [9.0])
+    judge(1.0)
+    judge(1.0)
+    assert speeds() == ([], [9.0, 2.0])
+    judge(2.0)
+    assert speeds() == ([2.0], [9.0])
 
 
 def test_a_new_best_that_could_not_be_measured_again_waits_for_a_person() -> None:
