@@ -217,6 +217,7 @@ def surfaces(client: Any) -> dict[str, str]:
 @pytest.mark.parametrize("how", ["disqualified", "hidden", "stale"])
 def test_a_row_that_leaves_leaves_every_surface_at_once(client, how: str) -> None:
     score = record(run=build.run(build.entrant("Zebra")))
+    Score.objects.update(confirmed_at=timezone.now())  # else it would be measured again on its return
     assert all("Zebra" in text for text in surfaces(client).values())
     if how == "disqualified":
         assert review.disqualify(submission=score.submission, by=staff(), reason="copied") == 1
