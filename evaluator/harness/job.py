@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -218,9 +219,7 @@ class Job(Talk):
         start = time.perf_counter()
         self._reveal()
         self.box.thaw()
-        done = self._collect("done", phase, limit_s)
-        for rank, glance in glances.items():
-            glance.take(self.outs[rank].flat, self.ins[rank].flat)
+        done = self._collect("done", phase, limit_s, at_last=partial(self._look_over, glances))
         parsed = [self._claim(message.get("claim")) for message in done]
         self._written = [min(claims.nbytes(claim), self.outs[0].nbytes) for claim in parsed]
         snapshots = [
@@ -278,6 +277,11 @@ class Job(Talk):
         """What is looked at before anything is copied, rank by rank in an order that no rank knows."""
         ranks = random.SystemRandom().sample(range(self.world_size), self.world_size)
         return {rank: Glance(packed[rank], self._inout, self._written[rank]) for rank in ranks}
+
+    def _look_over(self, glances: dict[int, Glance]) -> None:
+        """Before the last messages are read: that takes a while, in which the ranks are not yet stopped."""
+        for rank, glance in glances.items():
+            glance.take(self.outs[rank].flat, self.ins[rank].flat)
 
     def _reveal(self) -> None:
         """What must happen within the measured time before the ranks are let run: nothing in host memory."""

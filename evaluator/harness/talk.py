@@ -69,11 +69,13 @@ class Talk:
         should_stop: Callable[[], bool] | None = None,
         got: dict[int, dict[str, Any]] | None = None,
         spin: bool = False,
+        at_last: Callable[[], None] | None = None,
     ) -> list[dict[str, Any]]:
         """One `wanted` message from every rank; `got` holds those that came already.
 
         Extends the limit while a compiler works inside. `spin`: look without pause, on hosts with cores to spare, since
-        to be woken takes longer than what is timed may take.
+        to be woken takes longer than what is timed may take. `at_last` is called once something came from every rank
+        that is missing, before any of it is read (again should it not have been what is waited for).
         """
         deadline = time.monotonic() + limit_s
         if self._build_until is None:
@@ -92,6 +94,7 @@ class Talk:
                 raise self._failed("deadline", phase, got)
             ready = self._poll.poll(0 if spin else min(left, 1.0) * 1000)
             self._woken = time.perf_counter()
+            self._before_last(ready, got, at_last)
             for descriptor, _ in ready:
                 self._take(descriptor, wanted, phase, got)
             if should_stop is not None and should_stop():
@@ -99,6 +102,18 @@ class Talk:
         if self._long:
             self._freeze(phase)  # what is in the messages takes long to read, too
         return [got[rank] for rank in range(self.world_size)]
+
+    def _before_last(
+        self,
+        ready: list[tuple[int, int]],
+        got: dict[int, dict[str, Any]],
+        at_last: Callable[[], None] | None,
+    ) -> None:
+        """Call `at_last` where every rank that is missing is among those that said something."""
+        speaking = {self._rank_of.get(descriptor) for descriptor, _ in ready}
+        missing = set(range(self.world_size)) - got.keys()
+        if at_last is not None and missing <= speaking:
+            at_last()
 
     def _take(self, descriptor: int, wanted: str, phase: str, got: dict[int, dict[str, Any]]) -> None:
         """Read one message from a rank or the template and file it."""

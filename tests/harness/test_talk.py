@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from evaluator.harness import reports
 from evaluator.harness.reports import JobFailed
 from evaluator.harness.talk import LONG, Talk
 
@@ -54,6 +55,30 @@ def test_short_words_stop_nobody() -> None:
     talk.say(1)
     assert len(talk._collect("done", "call", 5.0)) == 2
     assert talk.log == []
+
+
+def test_the_outputs_are_looked_at_before_the_last_words_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = Heard()
+    read = reports.read_message
+
+    def noted(data: bytes) -> dict[str, Any]:
+        talk.log.append("read")
+        return read(data)
+
+    monkeypatch.setattr("evaluator.harness.talk.read_message", noted)
+    for rank in (0, 1):
+        talk.say(rank)
+    talk._collect("done", "call", 5.0, at_last=lambda: talk.log.append("look"))
+    assert talk.log == ["look", "read", "read"]
+
+
+def test_the_outputs_are_looked_at_again_when_what_came_was_not_the_last_word() -> None:
+    talk = Heard()
+    for rank in (0, 1):
+        talk.ranks[rank].send(b'{"t": "queued"}')
+        talk.say(rank)
+    talk._collect("done", "call", 5.0, at_last=lambda: talk.log.append("look"))
+    assert talk.log == ["look", "look"]
 
 
 def test_the_job_stands_still_while_a_long_last_word_is_read_and_after() -> None:
