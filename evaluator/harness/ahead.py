@@ -15,10 +15,9 @@ from typing import Any
 
 from evaluator.harness.beside import Beside
 from evaluator.harness.builds import Builder, BuildFailed, content_key
-from evaluator.harness.errors import JudgeError, Stopped
+from evaluator.harness.errors import Stopped
 from evaluator.harness.job import Job
 from evaluator.harness.reports import JobFailed
-from evaluator.harness.sandbox import SandboxError
 from evaluator.harness.warm import Template
 from problems.registry import Problem, Target
 
@@ -97,8 +96,8 @@ class Ahead:
             key, problem, files = item
             try:
                 self._units[key] = self._build(problem, files)
-            except (JudgeError, SandboxError, OSError) as error:
-                log.warning("a build ahead did not work: %s", error)  # the lane will try it again, and tell
+            except Exception as error:  # noqa: BLE001 (what one file asks for must not end the builds of all others)
+                log.warning("a build ahead did not work: %r", error)  # the lane will try it again, and tell
             finally:
                 while len(self._units) > KEEP:
                     self._units.popitem(last=False)

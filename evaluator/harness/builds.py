@@ -35,6 +35,8 @@ from evaluator.harness.warm import RANK_CODE, base_env
 from problems.registry import Target
 
 MAX_LIBRARY = 64 << 20
+MAX_WORDS = 8 << 20
+"""Bytes of what the build sandbox says beside a library: as JSON they take up to twenty times as much here."""
 MAX_CACHE = 2 << 30
 LEAST_KEPT = 256 << 10
 """Bytes that a kept file counts for at least: the cap is one on their number, too, for all are looked at."""
@@ -319,7 +321,7 @@ def _library(data: bytes, out_of_memory: bool) -> tuple[bytes, NativeFacts]:
             raise BuildFailed("memory", "the compiler exceeded its memory limit")
         raise BuildFailed("crashed", "the compiler ended without a result")
     try:
-        state = json.loads(head)
+        state = json.loads(head) if len(head) <= MAX_WORDS else None
     except (ValueError, RecursionError):
         state = None
     if not isinstance(state, dict):

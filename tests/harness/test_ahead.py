@@ -66,15 +66,24 @@ def test_a_file_that_builds_nothing_is_not_taken(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("error", "units"), [(BuildFailed("compiler", "no"), UNITS), (JudgeFault("no template"), None)]
+    ("error", "units"),
+    [
+        (BuildFailed("compiler", "no"), UNITS),
+        (JudgeFault("no template"), None),
+        (RecursionError("odd units"), None),
+    ],
 )
 def test_what_fails_ahead_is_left_to_the_files_own_turn(
     error: Exception, units: list[Any] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = made(Recorder(monkeypatch, fails=error))
+    one = made(recorder := Recorder(monkeypatch, fails=error))
     one.offer(load_problem("allreduce"), FILES)
 
     assert one.take(FILES, 20.0) == units
+    recorder.fails = None
+    after = {**FILES, "other.py": b""}
+    one.offer(load_problem("allreduce"), after)
+    assert one.take(after, 20.0) == UNITS
     one.close()
 
 

@@ -224,3 +224,11 @@ def test_small_files_that_are_kept_have_a_greatest_number(
 
     assert len(list(tmp_path.iterdir())) == 3
     assert cache.units("key9") == [1]
+
+
+def test_the_words_of_a_compiler_that_was_taken_over_are_not_read_at_any_length() -> None:
+    said = b'{"ok": true, "facts": {}, "x": [' + b"[]," * (builds.MAX_WORDS // 3) + b"[]]}"
+    with pytest.raises(BuildFailed) as failed:
+        builds._library(said + b"\nlibrary", out_of_memory=False)
+    assert failed.value.code == "crashed"
+    assert builds._library(b'{"ok": true}\nlibrary', out_of_memory=False)[0] == b"library"
