@@ -239,7 +239,10 @@ class Talk:
                 break
             for descriptor in ready:
                 rank = pipes[descriptor]
-                chunk = os.read(descriptor, STACK_BYTES)
+                try:
+                    chunk = os.read(descriptor, STACK_BYTES)
+                except BlockingIOError:
+                    continue  # the job itself took it: where it has our uid it can open its end for reading, too
                 found[rank] += chunk
                 if not chunk or len(found[rank]) > STACK_BYTES:
                     del pipes[descriptor]  # ended, or a flood that is no stack

@@ -265,3 +265,8 @@ except OSError:
 print(open('/proc/self/oom_score_adj').read())
 """
     assert run_inside(code)[1].strip() == "1000"
+
+
+def test_a_kernel_that_no_longer_limits_sockets_starts_jobs_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "memory.kmem.tcp.limit_in_bytes").mkdir()  # what is there and cannot be written
+    cgroup.JobCgroup("job", host_layout())._limit_sockets(tmp_path)

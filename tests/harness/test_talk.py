@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from types import SimpleNamespace
 from typing import Any
@@ -104,3 +105,15 @@ def test_a_long_word_that_is_not_the_last_lets_the_others_go_on_but_is_taken_apa
     talk.say(1)
     talk._collect("done", "call", 5.0)
     assert talk.log[-1] == "freeze"
+
+
+def test_stacks_that_the_job_reads_itself_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = Heard()
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    talk._stack_pipes = {reader: 0}
+    monkeypatch.setattr("evaluator.harness.talk.STACKS_S", 0.2)
+    monkeypatch.setattr("select.select", lambda *_: ([reader], [], []))  # something came and went
+    assert talk._stacks() == {}
+    os.close(reader)
+    os.close(writer)

@@ -89,10 +89,14 @@ class JobCgroup:
             _write(swap, "0" if self.version("memory") == 2 else str(limit))
 
     def _limit_sockets(self, folder: Path) -> None:
-        """Memory of TCP and UDP, which v1 counts apart and only when there is a limit."""
+        """Memory of TCP and UDP, which v1 counts apart and only when there is a limit.
+
+        Newer kernels may leave the file and refuse the write; `tcpmemory.crowded` finds a full pool all the same.
+        """
         limit, share = folder / "memory.kmem.tcp.limit_in_bytes", tcpmemory.share()
         if share is not None and limit.exists():
-            _write(limit, str(share))
+            with suppress(OSError):
+                _write(limit, str(share))
 
     def _limit_cpu(self, cores: float | None) -> None:
         folder = self.folder("cpu")
