@@ -24,6 +24,7 @@ from evaluator.harness import claims, encode
 from evaluator.harness.channel import channel
 from evaluator.harness.errors import JudgeFault
 from evaluator.harness.glance import Glance
+from evaluator.harness.lettinggo import LettingGo
 from evaluator.harness.plainbox import PlainBox
 from evaluator.harness.reports import Spans, spans
 from evaluator.harness.sandbox.layout import host_layout
@@ -88,6 +89,7 @@ class Job(Talk):
         self._make_slots(inputs_bytes, outputs_bytes)
         self._sent_recipe: list[Any] = [None] * self.world_size
         self._resident = 0
+        self.letting_go = LettingGo(self.box.memory_now)
         self._written = [0] * self.world_size
         self._pattern = torch.randint(0, 256, (1 << (22 if outputs_bytes >> 24 else 16),), dtype=torch.uint8)
         names = enumerate(problem.arguments)
@@ -229,6 +231,7 @@ class Job(Talk):
         pairs = list(zip(self.ins, packed, strict=True))
         inout = [self._after(slot, item) for slot, item in pairs]
         self._freeze(phase)
+        self.letting_go.begin()
         # On cards a rank's shim looks again after all streams are done; what it saw only speaks against its own job.
         looks = zip(self.outs, snapshots, done, strict=True)
         late = [not slot.same(taken) or "late" in message for slot, taken, message in looks]

@@ -109,6 +109,8 @@ class Timing:
     block: int = 1
     """Calls per block."""
     warmup: int = 0
+    disturbed: int = 0
+    """Turns of the reference during which the kernel still freed what the submission's job had let go of."""
     before: float | None = None
     after: float | None = None
     card: CardFigures | None = None
@@ -166,6 +168,7 @@ class Session:
     def run_reference(self, call: Call) -> Turn:
         """A turn of the reference. Its failure is ours."""
         self.stop_if_asked()
+        self._let_go()
         try:
             turn = self.reference.call(call.packed, self.first_limit, "call")
         except JobFailed as failure:
@@ -178,11 +181,14 @@ class Session:
             raise JudgeFault(f"the reference failed: {told.message}") from failure
         if any(turn.late) or any(turn.unfinished) or any(index is not None for index in turn.changed):
             raise JudgeFault("the reference changed an input or wrote after it was done")
+        if self.submission is not None and self.submission.letting_go.fell():
+            self.timing.disturbed += 1
         return turn
 
     def run_submission(self, call: Call, limit: float) -> Turn:
         """A turn of the submission. Raises Verdicted when it can't be accepted whatever it computed."""
         self.stop_if_asked()
+        self._let_go()
         if self.submission is None:
             raise JudgeFault("the submission's job was not started")
         try:
@@ -196,6 +202,11 @@ class Session:
         if tcpmemory.crowded():
             raise self.hoarded(self.submission)
         return turn
+
+    def _let_go(self) -> None:
+        """Begin no turn while the kernel still frees what the submission's job let go of in its own."""
+        if self.submission is not None:
+            self.submission.letting_go.wait()
 
     def hoarded(self, submission: Job) -> Verdicted:
         """The verdict of a job that keeps the machine's TCP memory full. JudgeFault when it was somebody else."""

@@ -236,7 +236,8 @@ class Run:
             session.submission.close()
             session.timing.after = session.reference_block()
             drift = abs(session.timing.after / session.timing.before - 1.0)
-            self.steady = drift <= max(self.noise_floor, STEADY) and not session.timing.slowed
+            disturbed = session.timing.slowed or session.timing.disturbed
+            self.steady = drift <= max(self.noise_floor, STEADY) and not disturbed
 
     def _look_at(self, session: protocol.Session) -> None:
         """Calls under a profiler, after the last one that counts; in `profile` in a job of their own."""

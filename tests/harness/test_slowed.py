@@ -34,8 +34,8 @@ def test_slowed_is_twice_as_slow_as_alone(
 class _Slept(Session):
     """A session of stand-ins, in whose pairs the reference takes `beside` seconds and alone one."""
 
-    def __init__(self, beside: float) -> None:
-        self.timing = Timing(before=1.0)
+    def __init__(self, beside: float, disturbed: int) -> None:
+        self.timing = Timing(before=1.0, disturbed=disturbed)
         self._beside = beside
         self.submission = cast(Any, SimpleNamespace(close=lambda: None))
 
@@ -53,9 +53,11 @@ class _Slept(Session):
         return 1.0
 
 
-@pytest.mark.parametrize(("beside", "steady"), [(1.2, True), (3.0, False)])
+@pytest.mark.parametrize(
+    ("beside", "disturbed", "steady"), [(1.2, 0, True), (3.0, 0, False), (1.2, 1, False)]
+)
 def test_a_slowed_reference_is_not_steady(
-    monkeypatch: pytest.MonkeyPatch, beside: float, steady: bool
+    monkeypatch: pytest.MonkeyPatch, beside: float, disturbed: int, steady: bool
 ) -> None:
     nothing: Callable[..., None] = lambda *args, **options: None  # noqa: E731
     monkeypatch.setattr(run.upstream, "run", nothing)
@@ -64,5 +66,5 @@ def test_a_slowed_reference_is_not_steady(
     score.protocol_name, score.noise_floor = "paper", 0.1
     monkeypatch.setattr(score, "stage", nothing)
     monkeypatch.setattr(score, "_look_at", nothing)
-    score._measure(_Slept(beside))
+    score._measure(_Slept(beside, disturbed))
     assert score.steady is steady

@@ -140,6 +140,10 @@ class Sandbox:
         """What the job used so far, or in all once it was killed."""
         return self._usage or self._group.usage()
 
+    def memory_now(self) -> int | None:
+        """Bytes that the job holds at the moment; None where no group counts them."""
+        return self._group.memory_now()
+
     def oom_killed(self) -> bool:
         """Whether the kernel killed a process of the job because of the memory limit."""
         return self.usage().oom_kills > 0

@@ -154,6 +154,15 @@ class JobCgroup:
             cpu_seconds=self._cpu_seconds(cpu),
         )
 
+    def memory_now(self) -> int | None:
+        """Bytes that the job holds at the moment; None where no group counts them."""
+        folder = self.folder("memory")
+        if folder is None:
+            return None
+        return _number(
+            folder / ("memory.current" if self.version("memory") == 2 else "memory.usage_in_bytes")
+        )
+
     def _cpu_seconds(self, folder: Path | None) -> float | None:
         if folder is None:
             return None

@@ -1,0 +1,85 @@
+"""No turn begins while the kernel frees what a frozen job has let go of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from evaluator.harness.lettinggo import STILL, LettingGo
+from evaluator.harness.sandbox import Sandbox
+from evaluator.harness.sandbox.layout import host_layout
+
+from .sandboxes import MIB, needs_bubblewrap, python_spec, wait_for
+
+
+def read(*amounts: int | None) -> tuple[LettingGo, list[int | None]]:
+    seen: list[int | None] = []
+    left: Iterator[int | None] = iter(amounts)
+
+    def memory() -> int | None:
+        seen.append(next(left))
+        return seen[-1]
+
+    return LettingGo(memory), seen
+
+
+def test_the_wait_ends_when_the_memory_no_longer_falls() -> None:
+    job, seen = read(100 * MIB, 80 * MIB, 50 * MIB, 50 * MIB - STILL)
+    job.begin()
+    job.wait()
+    assert len(seen) == 4
+
+
+@pytest.mark.parametrize("amounts", [(MIB, MIB), (MIB, 3 * MIB), (None, None), (MIB, None)])
+def test_nobody_waits_for_a_job_that_keeps_what_it_has(amounts: tuple[int | None, ...]) -> None:
+    job, seen = read(*amounts)
+    job.begin()
+    job.wait()
+    assert len(seen) == 2
+
+
+def test_a_fall_during_anothers_turn_is_noticed() -> None:
+    job, _ = read(100 * MIB, 100 * MIB, 99 * MIB, 90 * MIB)
+    job.begin()
+    job.wait()
+    assert not job.fell()
+    assert job.fell()
+
+
+CYCLE = """
+import mmap, os, socket, time
+handle = os.memfd_create("x")
+os.ftruncate(handle, 600 << 20)
+with mmap.mmap(handle, 600 << 20) as memory:
+    for at in range(0, len(memory), 4096):
+        memory[at] = 1
+one, two = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+socket.send_fds(one, [b"x"], [one.fileno(), two.fileno(), handle])
+os.close(handle)
+print("full", flush=True)
+one.close()
+two.close()
+socket.socketpair()[0].close()  # has the kernel look for what nobody can receive
+print("gone", flush=True)
+time.sleep(60)
+"""
+
+
+@needs_bubblewrap
+@pytest.mark.serial
+@pytest.mark.skipif(
+    not {"memory", "freeze"} <= set(host_layout().places), reason="no group counts memory and freezes"
+)
+def test_what_the_kernel_frees_later_is_gone_after_the_wait() -> None:
+    with Sandbox(python_spec(CYCLE, memory_bytes=1024 * MIB)) as box:
+        assert box.stdout.readline() == b"full\n"
+        assert box.stdout.readline() == b"gone\n"
+        box.freeze()
+        job = LettingGo(box.memory_now)
+        job.begin()
+        wait_for(job.fell)  # the kernel may begin late
+        job.wait()
+        left = box.memory_now()
+        assert left is not None
+        assert left < 100 * MIB
