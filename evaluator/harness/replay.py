@@ -17,10 +17,12 @@ from typing import Any
 from evaluator.harness.arguments import text_of
 from evaluator.harness.errors import JudgeFault
 from evaluator.harness.sandbox import SandboxError
+from evaluator.harness.sandbox.logs import clean_text
 from evaluator.harness.source import solution_files
 from evaluator.harness.version import PROTOCOL_VERSION
 from problems.registry import load_problem
 
+LONGEST_WORD = 100
 _WHERE = "save what `score --json` writes, or what /api/v1/submissions/ID/result/ answers"
 
 
@@ -39,7 +41,8 @@ class Recorded:
     source_sha256: str
     harness_version: str
     noise_floor: float
-    timing: dict[str, Any] | None
+    speedup: tuple[float, float, float] | None
+    """With its interval, where it was timed."""
 
 
 def read(text: str, size: str | None = None) -> Recorded:
@@ -61,21 +64,30 @@ def read(text: str, size: str | None = None) -> Recorded:
     try:
         timing = found.get("timing")
         return Recorded(
-            problem=str(found["problem"]["slug"]),
-            revision=str(found["problem"]["revision"]),
-            target=str(found["target"]),
-            size=str(found["size"]),
-            protocol=str(found["protocol"]),
+            problem=_word(found["problem"]["slug"]),
+            revision=_word(found["problem"]["revision"]),
+            target=_word(found["target"]),
+            size=_word(found["size"]),
+            protocol=_word(found["protocol"]),
             seed=int(found["seeds"]["secret"]),
-            verdict=str(found["verdict"]),
-            code=str(found["code"]),
-            source_sha256=str(found.get("source_sha256") or ""),
-            harness_version=str(found.get("harness_version") or ""),
+            verdict=_word(found["verdict"]),
+            code=_word(found["code"]),
+            source_sha256=_word(found.get("source_sha256") or ""),
+            harness_version=_word(found.get("harness_version") or ""),
             noise_floor=float((timing or {}).get("noise_floor") or 0.10),
-            timing=timing,
+            speedup=_speedup(timing) if timing else None,
         )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"the result lacks what a replay needs ({error})") from error
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise ValueError(f"the result lacks what a replay needs ({error!r})") from error
+
+
+def _word(value: Any) -> str:
+    """A short word that is safe to print: anybody may have written the file."""
+    return clean_text(str(value)[:LONGEST_WORD].encode("utf-8", "replace"))
+
+
+def _speedup(timing: dict[str, Any]) -> tuple[float, float, float]:
+    return float(timing["speedup"]), float(timing["speedup_low"]), float(timing["speedup_high"])
 
 
 def differences(recorded: Recorded, solution: Path) -> list[str]:
@@ -107,13 +119,11 @@ def replay(recorded: Recorded, solution: Path) -> dict[str, Any]:
         )
 
 
-def told(name: str, verdict: str, code: str, timing: dict[str, Any] | None) -> str:
+def told(name: str, verdict: str, code: str, speedup: tuple[float, float, float] | None) -> str:
     """One line for one of the two results."""
     line = f"{name}: {verdict} [{code}]"
-    if timing:
-        line += (
-            f", speedup {timing['speedup']:.3f} ({timing['speedup_low']:.3f} to {timing['speedup_high']:.3f})"
-        )
+    if speedup:
+        line += ", speedup {:.3f} ({:.3f} to {:.3f})".format(*speedup)
     return line
 
 
@@ -133,9 +143,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         args.json.write_text(json.dumps(again, indent=1) + "\n")
     same = (again["verdict"], again["code"]) == (recorded.verdict, recorded.code)
+    timing = again["timing"]
     lines = [
-        told("recorded", recorded.verdict, recorded.code, recorded.timing),
-        told("replayed", again["verdict"], again["code"], again["timing"]),
+        told("recorded", recorded.verdict, recorded.code, recorded.speedup),
+        told("replayed", again["verdict"], again["code"], _speedup(timing) if timing else None),
         "the same verdict" if same else "ANOTHER VERDICT",
     ]
     sys.stdout.write("\n".join(lines) + "\n")

@@ -111,11 +111,32 @@ def test_the_portals_answer_and_its_cells_are_understood(tmp_path: Path, judge: 
 
 
 @pytest.mark.parametrize(
-    "document", [[], {}, {"schema": 2}, result(seeds=None), result(seeds={}), result(seeds={"secret": "x"})]
+    "document",
+    [
+        [],
+        {},
+        {"schema": 2},
+        result(seeds=None),
+        result(seeds={}),
+        result(seeds={"secret": "x"}),
+        result(seeds={"secret": float("inf")}),
+        result(problem={"slug": "no such problem", "revision": "1"}),
+        result(timing={"noise_floor": 0.03}),
+        result(timing={"speedup": None, "speedup_low": 1, "speedup_high": 1}),
+        result(timing=[1]),
+    ],
 )
 def test_no_result_is_a_usage_error(tmp_path: Path, judge: Any, document: Any) -> None:
     assert command(tmp_path, document) == 2
     assert judge.asked == {}
+
+
+def test_what_somebody_wrote_is_printed_without_controls(tmp_path: Path, judge: Any, capsys: Any) -> None:
+    code = "\x1b[2Jcorrect\u202e" + "x" * 1000
+    assert command(tmp_path, result(verdict="correct", code=code)) == 1
+    said = capsys.readouterr().out
+    assert "recorded: correct [correctxxx" in said
+    assert len(said) < 300
 
 
 def test_an_unknown_size_is_a_usage_error(tmp_path: Path, judge: Any) -> None:
