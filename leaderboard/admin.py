@@ -50,11 +50,14 @@ class ScoreAdmin(Looking):
     def _batches(self, request: HttpRequest, batches: list[review.Batch]) -> None:
         user, reason = signed_in(request), request.POST.get("reason", "")
         try:
-            count = sum(review.rescore_all(batch=batch, by=user, reason=reason) for batch in batches)
+            placed = [review.rescore_all(batch=batch, by=user, reason=reason) for batch in batches]
         except DomainError as error:
             self.message_user(request, error.message, messages.WARNING)
         else:
-            self.message_user(request, f"{count} submissions are scored again.")
+            orders, busy = (sum(counts) for counts in zip(*placed, strict=True))
+            self.message_user(
+                request, f"Scored again: {orders}. Left out, since they are measured now: {busy}."
+            )
 
     @admin.action(description="Disqualify the submissions", permissions=["view"])
     def disqualify(self, request: HttpRequest, queryset: QuerySet[Score]) -> None:

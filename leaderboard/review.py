@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import Max, Q
@@ -252,8 +252,16 @@ class Batch:
     stale_only: bool = False
 
 
+class Placed(NamedTuple):
+    """What came of a batch."""
+
+    orders: int
+    busy: int
+    """Left out, since they are measured a second time at this moment."""
+
+
 @transaction.atomic
-def rescore_all(*, batch: Batch, by: User, reason: str) -> int:
+def rescore_all(*, batch: Batch, by: User, reason: str) -> Placed:
     """Order new scores for everything that has one and matches; returns how many orders there are now.
 
     Raises NotAllowed, InvalidInput without a reason, Conflict for a batch that names nothing.
@@ -262,18 +270,27 @@ def rescore_all(*, batch: Batch, by: User, reason: str) -> int:
     told = reason_of(reason)
     if not (batch.problem or batch.harness_version):
         raise Conflict("rescore.everything", "Name a problem or a protocol version.")
-    chosen = submissions_of(batch)
-    for submission in chosen:
-        _order(submission, by, told)
+    orders = busy = 0
+    for submission in submissions_of(batch):
+        try:
+            _order(submission, by, told)
+            orders += 1
+        except Conflict:
+            busy += 1
     AuditEvent.objects.create(
         actor=by,
         action="batch.rescore",
         object_type="batch",
         object_id=(batch.problem or batch.harness_version)[:64],
-        after={"submissions": len(chosen), "problem": batch.problem, "harness": batch.harness_version},
+        after={
+            "submissions": orders,
+            "busy": busy,
+            "problem": batch.problem,
+            "harness": batch.harness_version,
+        },
         reason=told,
     )
-    return len(chosen)
+    return Placed(orders, busy)
 
 
 def submissions_of(batch: Batch) -> list[Submission]:

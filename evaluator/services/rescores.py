@@ -21,7 +21,7 @@ def order_rescore(*, submission: Submission, kind: str, reason: str = "", by: An
     """Queue one more judging of a submission; the open order when there is one.
 
     An open confirmation becomes an order when one is asked for, as long as no host has taken it up.
-    Raises Conflict for what is not done, was removed, or never got a verdict because of us.
+    Raises Conflict for what is not done, was removed, never got a verdict because of us, or is being confirmed now.
     """
     if not submission.source:
         raise Conflict("rescore.no_source", "Its author deleted their account; there is no source to judge.")
@@ -45,6 +45,9 @@ def order_rescore(*, submission: Submission, kind: str, reason: str = "", by: An
         found = open_ones.first()
         if found is None:  # it ended a moment ago; the next ask makes a new one
             raise Conflict("rescore.just_ended", "One has just ended. Ask again.") from None
+        if kind == Rescore.Kind.ORDER != found.kind:
+            told = "It is being measured a second time at this moment. Ask again once that has ended."
+            raise Conflict("rescore.being_confirmed", told) from None
         return found
     transaction.on_commit(lambda: ring(submission.target.slug))
     return made

@@ -84,20 +84,30 @@ def batch(request: HttpRequest) -> HttpResponse:
         stale_only=request.POST.get("stale_only") == "yes",
     )
     try:
-        count = review.rescore_all(batch=chosen, by=user, reason=_field(request, "reason"))
+        placed = review.rescore_all(batch=chosen, by=user, reason=_field(request, "reason"))
     except DomainError as error:
         messages.error(request, error.message)
     else:
-        _tell_count(request, count)
+        _tell(request, placed)
     return redirect("pages:review")
 
 
-def _tell_count(request: HttpRequest, count: int) -> None:
-    if not count:
+def _tell(request: HttpRequest, placed: review.Placed) -> None:
+    if placed.orders:
+        messages.success(
+            request, f"{_submissions(placed.orders)} scored again, after what waits for a verdict."
+        )
+    if placed.busy:
+        told = (
+            f"{_submissions(placed.busy)} left out: measured a second time at this moment. Order again later."
+        )
+        messages.warning(request, told)
+    if not any(placed):
         messages.warning(request, "Nothing matches, so nothing is scored again.")
-        return
-    told = "1 submission is" if count == 1 else f"{count} submissions are"
-    messages.success(request, f"{told} scored again, after what waits for a verdict.")
+
+
+def _submissions(count: int) -> str:
+    return "1 submission is" if count == 1 else f"{count} submissions are"
 
 
 def _answer(submission: Submission, user: User, text: str, upheld: bool) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from evaluator import selectors, services
 from evaluator.models import Attempt, Rescore
@@ -43,6 +44,17 @@ def test_one_open_order_at_a_time_and_a_confirmation_becomes_an_order() -> None:
     again = services.order_rescore(submission=row, kind="order", reason="asked")
     assert (again.pk, again.kind) == (first.pk, "order")
     assert services.order_rescore(submission=row, kind="confirm").kind == "order"
+
+
+def test_an_order_is_not_taken_for_the_confirmation_that_runs() -> None:
+    row = done()
+    running = services.order_rescore(submission=row, kind="confirm")
+    Rescore.objects.filter(pk=running.pk).update(state="running")
+    with pytest.raises(Conflict, match="Ask again") as refused:
+        services.order_rescore(submission=row, kind="order")
+    assert refused.value.code == "rescore.being_confirmed"
+    Rescore.objects.filter(pk=running.pk).update(state="done", finished_at=timezone.now())
+    assert services.order_rescore(submission=row, kind="order").pk != running.pk
 
 
 @pytest.mark.parametrize(

@@ -420,13 +420,16 @@ def test_all_of_a_problem_or_of_a_version_are_scored_again() -> None:
         review.rescore_all(batch=review.Batch(problem="allreduce"), by=boss, reason="")
     with pytest.raises(Conflict):
         review.rescore_all(batch=review.Batch(), by=boss, reason="r")
-    assert review.rescore_all(batch=review.Batch(problem="allreduce"), by=boss, reason="new inputs") == 2
+    assert review.rescore_all(batch=review.Batch(problem="allreduce"), by=boss, reason="new inputs") == (2, 0)
     assert {r.submission_id for r in Rescore.objects.all()} == {one.pk, two.pk}
     batch = review.Batch(harness_version=Score.objects.first().harness_version)
-    assert review.rescore_all(batch=batch, by=boss, reason="new judge") == 3
+    assert review.rescore_all(batch=batch, by=boss, reason="new judge") == (3, 0)
     assert Rescore.objects.filter(submission=other).exists()
-    assert review.rescore_all(batch=review.Batch(problem="other", stale_only=True), by=boss, reason="r") == 0
-    assert AuditEvent.objects.filter(action="batch.rescore").count() == 3
+    Rescore.objects.filter(submission=one).update(kind="confirm", state="running")
+    assert review.rescore_all(batch=review.Batch(problem="allreduce"), by=boss, reason="again") == (1, 1)
+    nothing = review.rescore_all(batch=review.Batch(problem="other", stale_only=True), by=boss, reason="r")
+    assert nothing == (0, 0)
+    assert AuditEvent.objects.filter(action="batch.rescore").count() == 4
 
 
 # --- the queue -------------------------------------------------------------------------------------

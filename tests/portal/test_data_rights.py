@@ -167,4 +167,4 @@ def test_a_batch_of_new_scores_leaves_out_what_was_erased(person: User, client: 
     client.force_login(person)
     client.post("/account/", {"password": PASSWORD})
     staff = factories.UserFactory(is_staff=True)
-    assert review.rescore_all(batch=review.Batch(problem="allreduce"), by=staff, reason="x") == 0
+    assert review.rescore_all(batch=review.Batch(problem="allreduce"), by=staff, reason="x") == (0, 0)
