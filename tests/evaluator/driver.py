@@ -59,7 +59,8 @@ def do_cancel(id: str) -> None:
 
 def do_look(id: str) -> dict[str, Any]:
     row = Submission.objects.get(pk=id)
-    attempts = Attempt.objects.filter(submission=row).order_by("number")
+    # Those for the first verdict: a new best is measured again at once, as soon as a host is free.
+    attempts = Attempt.objects.filter(submission=row, rescore=None).order_by("number")
     return {
         "state": row.state,
         "verdict": row.verdict,
