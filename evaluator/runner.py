@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from django.conf import settings
 from django.utils.module_loading import import_string
 
 from evaluator import selectors, services
@@ -93,11 +94,18 @@ def run_lease(*, judge: Judge, lease: Lease, watch: Watch) -> bool:
     return True
 
 
+def sources_folder() -> Path:
+    """Where sources lie while they are judged. A worker that is killed leaves its last one; the next removes it."""
+    folder = Path(settings.VAR_DIR) / "run" / "sources"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
 def prepare_next(judge: Judge, target_id: int) -> None:
     """Name the judge what waits next, so that it can be built meanwhile. Nothing that goes wrong here matters."""
     for submission in selectors.upcoming(target_id):
         try:
-            with tempfile.TemporaryDirectory(prefix="pkb-ahead-") as folder:
+            with tempfile.TemporaryDirectory(dir=sources_folder()) as folder:
                 path = fetch_source(submission, Path(folder))
                 judge.prepare(problem=submission.problem.slug, solution=path)
         except (JudgeFault, OSError, ValueError):
@@ -115,7 +123,7 @@ def _judge_cells(judge: Judge, lease: Lease, watch: Watch) -> list[dict[str, Any
             log.warning("%s of %s was not kept", name, submission.pk)
 
     floor = selectors.noise_floor(problem_id=submission.problem_id, host_id=lease.host_id)
-    with tempfile.TemporaryDirectory(prefix="pkb-source-") as folder:
+    with tempfile.TemporaryDirectory(dir=sources_folder()) as folder:
         path = fetch_source(submission, Path(folder))
         for size in sizes_of(submission):
             stages.size = size

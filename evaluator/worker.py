@@ -10,6 +10,7 @@ import fcntl
 import logging
 import os
 import platform
+import shutil
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from evaluator.harness.sandbox import HostReport
 from evaluator.models import Host
 from evaluator.pulse import Pulse, Ticker
 from evaluator.queues import queue_name, rhythm
-from evaluator.runner import Judge, make_judge, prepare_next, run_lease
+from evaluator.runner import Judge, make_judge, prepare_next, run_lease, sources_folder
 from portal.submissions.doorbell import ring
 from problems.models import Target
 from problems.registry import load_problem
@@ -195,10 +196,11 @@ def _serve(app: Celery, target: str, name: str, pulse: Pulse) -> None:
 
 
 def _clean_leftovers() -> None:
-    """Remove sandboxes, cgroups and shared memory of a worker that died on this machine."""
+    """Remove sandboxes, cgroups, shared memory and sources of a worker that died on this machine."""
     from evaluator.harness.sandbox import cleanup_leftovers
 
     cleanup_leftovers()
+    shutil.rmtree(sources_folder())
 
 
 def reference_self_test(target: str) -> SelfTest:

@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import socket
 import traceback
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +25,9 @@ from evaluator.harness.rank import gloo_compat
 from evaluator.harness.rank.recipe import Decoder, reader
 from problems.leaves import Answer, map_tensors
 from problems.registry import Problem, _module
+
+ENDS_S = 5.0
+"""How long a rank that is told to end may take."""
 
 
 class RankFailed(RuntimeError):
@@ -84,7 +88,6 @@ def _serve(rank: int, world_size: int, port: int, pipe: Connection) -> None:
             pipe.send(("ok", me.call(task)))
         except Exception:  # noqa: BLE001 (whatever the code raises is told to the caller)
             pipe.send(("error", traceback.format_exc()))
-    os._exit(0)
 
 
 class TrustedRanks:
@@ -111,8 +114,11 @@ class TrustedRanks:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         for pipe in self._pipes:
+            with suppress(OSError):  # it ended before
+                pipe.send(None)
             pipe.close()
         for process in self._ranks:
+            process.join(ENDS_S)  # by itself it removes its temporary folder
             process.kill()
             process.join()
 

@@ -76,9 +76,12 @@ def test_a_ring_wakes_the_worker_and_a_kill_costs_one_try(tmp_path: Path, broker
         world.until(began)
         world.kill(worker)
         assert world.ask("look", id=held)["state"] == "running"
+        left = list(world.sources.iterdir())
+        assert left
         began.unlink()
         world.start_worker()  # the same host again: its lease comes back at once
         world.until(began)
+        assert not set(left) & set(world.sources.iterdir())
         Path(f"{began}.go").touch()
         seen = world.ask("wait", id=held, states=["done"], timeout_s=60, scores=1)
         assert (seen["state"], seen["verdict"]) == ("done", "correct"), world.log()

@@ -72,6 +72,11 @@ class World:
             _sql(self._database[0], f'DROP DATABASE IF EXISTS "{self._database[1]}" WITH (FORCE)')
 
     @property
+    def sources(self) -> Path:
+        """Where a worker keeps what it judges."""
+        return self.folder / "var" / "run" / "sources"
+
+    @property
     def _file(self) -> Path:
         return self.folder / "var" / "db.sqlite3"
 

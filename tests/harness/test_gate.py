@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -59,3 +60,13 @@ def test_a_wrong_declaration_does_not_pass(ranks: TrustedRanks) -> None:
     report = run_gate(Problem(problem.folder, said), ranks, seeds=2)
 
     assert "output out is torch.bfloat16, declared float32" in report.problems
+
+
+def test_the_ranks_leave_no_folder_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """To share tensors they make one each, which only an orderly end removes."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    problem = load_problem("allreduce")
+    with TrustedRanks(RANKS) as pool:
+        pool.call(problem, problem.module("inputs").upstream(problem.namespace("tiny"), RANKS, 3))
+        assert list(tmp_path.glob("pymp-*"))
+    assert list(tmp_path.glob("pymp-*")) == []
