@@ -36,7 +36,7 @@ from evaluator.harness.warm import Template, base_env
 from problems.leaves import tensors
 from problems.registry import Problem
 
-ADDRESS_SLACK = 1 << 30
+ADDRESS_SLACK = 512 << 20
 """What a rank maps without touching it: torch's libraries, stacks and arenas of its threads."""
 MAX_SEEN = 4 << 20
 PARTS_S = 10.0
@@ -195,7 +195,10 @@ class Job(Talk):
         self._freeze("import")
 
     def _address_space(self) -> int | None:
-        """A limit per rank where the host has no memory group: its share of the job's. Cards map too much for one."""
+        """What a rank may map beside torch where the host has no memory group: its share of the job's.
+
+        Cards map too much for a limit.
+        """
         if self.target.device != "cpu" or "memory" in host_layout().places:
             return None
         return self.target.limits["memory_bytes"] // self.world_size + ADDRESS_SLACK

@@ -37,3 +37,21 @@ def test_ranks_together_may_map_no_more_than_the_job_where_nothing_else_limits_t
     assert 4 * (limit - job.ADDRESS_SLACK) == one.target.limits["memory_bytes"]
     monkeypatch.setattr(job, "host_layout", lambda: SimpleNamespace(places={"memory": "somewhere"}))
     assert one._address_space() is None
+
+
+def test_the_limit_counts_from_what_is_mapped_already() -> None:
+    """torch as most people install it brings the libraries for cards: no rank could start with a limit of its own."""
+    code = """
+import mmap, sys
+from evaluator.harness.rank import apart
+libraries = mmap.mmap(-1, 4 << 30, prot=mmap.PROT_READ)
+apart.limit_address_space(256 << 20)
+some = bytearray(128 << 20)
+try:
+    bytearray(256 << 20)
+except MemoryError:
+    sys.exit(0)
+sys.exit("no limit")
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr

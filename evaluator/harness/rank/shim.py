@@ -11,7 +11,6 @@ import faulthandler
 import importlib.util
 import json
 import os
-import resource
 import signal
 import socket
 import sys
@@ -455,7 +454,7 @@ def run(
         faulthandler.enable(file=2)
         os.chdir(order["cwd"])
         if order["address_space"] is not None:
-            resource.setrlimit(resource.RLIMIT_AS, (order["address_space"],) * 2)
+            apart.limit_address_space(order["address_space"])
         sys.argv = ["solution.py"]
         control = socket.socket(fileno=control_fd)
         me = Rank(rank, order, control, inputs_fd, outputs_fd, *card_fds)
