@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,12 @@ def _group() -> Iterator[None]:
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     yield
     dist.destroy_process_group()
+
+
+@pytest.fixture(autouse=True)
+def _triton(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever other tests of this process have loaded, these programs use no Triton."""
+    monkeypatch.setattr(tracer.TRITON, "ours", True)
 
 
 def traced(body: str, folder: Path) -> list[RankTrace]:
@@ -92,6 +99,28 @@ def test_a_program_that_does_it_is_told_with_cost_and_line(kind: str, tmp_path: 
     assert found[kind].cost_us > 0
     assert found[kind].share >= findings.LEAST_SHARE
     json.dumps(found[kind].shown())
+
+
+def test_triton_that_the_profiler_loads_is_not_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's profiler loads it where it is installed. What a Triton kernel reads no log shows: rules are left out."""
+    loads = tracer.traced
+
+    def loading(*args: Any) -> Any:
+        monkeypatch.setitem(sys.modules, "triton.runtime", tracer)
+        return loads(*args)
+
+    def told() -> list[bool]:
+        return [
+            read([tracer.look(lambda: torch.ones(2) + 1, warm=1, calls=1, detail=True)])[0].triton
+            for _ in range(2)
+        ]
+
+    monkeypatch.setattr(tracer.TRITON, "ours", False)
+    monkeypatch.delitem(sys.modules, "triton.runtime", raising=False)
+    monkeypatch.setattr(tracer, "traced", loading)
+    assert told() == [False, False]
+    monkeypatch.setattr(tracer.TRITON, "ours", False)  # now as if the file had loaded it
+    assert told() == [True, True]
 
 
 @pytest.mark.parametrize(

@@ -167,8 +167,28 @@ class _Reads(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+class _Triton:
+    """Whether the file at work uses Triton, where torch's own profiler loads it too."""
+
+    _TELLS = "triton.runtime"
+
+    def __init__(self) -> None:
+        self.ours = False
+
+    def used(self) -> bool:
+        """Ask before anything of ours is done."""
+        return self._TELLS in sys.modules and not self.ours
+
+    def after_ours(self, used: bool) -> None:
+        """Whoever did not use it before we looked did not load it since: the file's calls ran before."""
+        self.ours |= not used and self._TELLS in sys.modules
+
+
+TRITON = _Triton()
+
+
 def logged(call: Callable[[], Any]) -> dict[str, Any]:
-    """One call under the modes: {"ops", "result" (storages), "whole", "triton"}."""
+    """One call under the modes: {"ops", "result" (storages), "whole"}."""
     log = _Log()
     with _Reads(log), _Operators(log):
         result = call()
@@ -177,7 +197,6 @@ def logged(call: Callable[[], Any]) -> dict[str, Any]:
         "ops": log.ops,
         "result": sorted(place),
         "whole": log.whole,
-        "triton": "triton.runtime" in sys.modules,
     }
 
 
@@ -189,6 +208,7 @@ def look(call: Callable[[], Any], *, warm: int, calls: int, detail: bool) -> byt
     for _ in range(warm):
         call()
     _settle()
+    triton = TRITON.used()
     try:
         if calls:
             found["trace"] = traced(call, calls)
@@ -196,7 +216,8 @@ def look(call: Callable[[], Any], *, warm: int, calls: int, detail: bool) -> byt
         found["notes"].append(f"no trace: {type(error).__name__}: {error}"[:300])
     if detail:
         try:
-            found["log"] = logged(call)
+            found["log"] = logged(call) | {"triton": triton}
         except Exception as error:  # noqa: BLE001 (code that no mode can follow is still right)
             found["notes"].append(f"no operator log: {type(error).__name__}: {error}"[:300])
+    TRITON.after_ours(triton)
     return zlib.compress(json.dumps(found).encode())
