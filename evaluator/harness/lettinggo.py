@@ -8,6 +8,8 @@ fell was disturbed. Nobody is blamed: a job may free its memory, only not in ano
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 
 from evaluator.harness.sandbox.rounds import until_none_left
@@ -16,6 +18,8 @@ STILL = 128 << 10
 """Bytes by which a frozen job's memory may fall from one look to the next: the kernel's own book-keeping."""
 MUCH = 4 << 20
 """Bytes that take the kernel most of a millisecond."""
+CALM_S = 0.03
+"""How long nothing may fall after a fall: the kernel's thread does not always have a core."""
 LIMIT_S = 5.0
 
 
@@ -26,6 +30,7 @@ class LettingGo:
         """`memory_now`: bytes that the job holds; None where nobody counts them, and then there is no wait."""
         self._memory_now = memory_now
         self._held: int | None = None
+        self._fell_at = -math.inf
 
     def begin(self) -> None:
         """The job has just been frozen."""
@@ -42,6 +47,9 @@ class LettingGo:
 
     def _falling(self) -> list[int]:
         before, self._held = self._held, self._memory_now()
-        if before is None or self._held is None or before - self._held <= STILL:
+        if before is None or self._held is None:
             return []
-        return [self._held]
+        now = time.monotonic()
+        if before - self._held > STILL:
+            self._fell_at = now
+        return [self._held] if now - self._fell_at <= CALM_S else []

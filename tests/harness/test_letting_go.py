@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, repeat
 
 import pytest
 
+from evaluator.harness import lettinggo
 from evaluator.harness.lettinggo import STILL, LettingGo
 from evaluator.harness.sandbox import Sandbox
 from evaluator.harness.sandbox.layout import host_layout
@@ -14,8 +16,9 @@ from .sandboxes import MIB, needs_bubblewrap, python_spec, wait_for
 
 
 def read(*amounts: int | None) -> tuple[LettingGo, list[int | None]]:
+    """What watches a job that holds these amounts, the last one from then on, and what it has seen."""
     seen: list[int | None] = []
-    left: Iterator[int | None] = iter(amounts)
+    left: Iterator[int | None] = chain(amounts, repeat(amounts[-1]))
 
     def memory() -> int | None:
         seen.append(next(left))
@@ -24,11 +27,19 @@ def read(*amounts: int | None) -> tuple[LettingGo, list[int | None]]:
     return LettingGo(memory), seen
 
 
-def test_the_wait_ends_when_the_memory_no_longer_falls() -> None:
+def test_the_wait_ends_when_the_memory_no_longer_falls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lettinggo, "CALM_S", 0.0)
     job, seen = read(100 * MIB, 80 * MIB, 50 * MIB, 50 * MIB - STILL)
     job.begin()
     job.wait()
     assert len(seen) == 4
+
+
+def test_a_pause_of_the_kernels_thread_is_not_its_end() -> None:
+    job, seen = read(100 * MIB, 80 * MIB, 80 * MIB, 40 * MIB)
+    job.begin()
+    job.wait()
+    assert seen[-1] == 40 * MIB
 
 
 @pytest.mark.parametrize("amounts", [(MIB, MIB), (MIB, 3 * MIB), (None, None), (MIB, None)])
