@@ -212,11 +212,27 @@ def children(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+def test_a_process_that_has_let_go_of_its_memory_has_one_empty_word_for_an_environment() -> None:
+    """So what dies is told from what may not be read, whatever the kernel answers."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+
+    assert births._environment(process.pid) == [b""]
+
+    process.wait()
+    assert births._environment(process.pid) == []
+
+
 @needs_bubblewrap
 @needs_root
-def test_cleanup_returns_when_the_last_process_has_ended() -> None:
-    """Here the namespace can't end before we let a process in it be reaped."""
-    with supervisor(SUPERVISOR, "orderly", "") as (process, job):
+@pytest.mark.parametrize("how", ["orderly", "forsaken"])
+def test_cleanup_returns_when_the_last_process_has_ended(how: str) -> None:
+    """Here the namespace can't end before we let a process in it be reaped.
+
+    Its first process dies before the cleanup looks, or is killed by it, and then only what was seen of it before
+    tells that it belongs to the job: it has a session of its own, no environment and no parent of the job any more.
+    """
+    with supervisor(SUPERVISOR, how, "") as (process, job):
         (first,) = firsts_of_namespaces(job["pids"])
         guest = subprocess.Popen(["nsenter", "--target", str(first), "--pid", "sleep", "600"])
         cleaning = threading.Thread(target=cleanup_leftovers, args=(HOST,))
@@ -225,8 +241,12 @@ def test_cleanup_returns_when_the_last_process_has_ended() -> None:
             guest.send_signal(signal.SIGSTOP)
             wait_for(lambda: state(guest.pid) == "T")  # from now on it does not reap its child
             end(process)
-            wait_for(lambda: living(job["pids"]) == [first])
+            if how == "orderly":
+                wait_for(lambda: living(job["pids"]) == [first])
+            else:
+                record(job).write_text(record(job).read_text().replace("child-pid", "lost"))
             cleaning.start()
+            wait_for(lambda: living(job["pids"]) == [first])
             cleaning.join(0.5)
             assert cleaning.is_alive()
             assert alive(first)

@@ -12,7 +12,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +83,9 @@ def _environment(pid: int) -> list[bytes]:
     try:
         with Path("/proc", str(pid), "environ").open("rb", buffering=0) as file:
             return (file.read(_ENVIRONMENT_BYTES) or b"").split(b"\0")
+    except ProcessLookupError:
+        # Linux 6.16 and later can't open it once the process has let go of its memory; before, it read as empty.
+        return [b""]
     except OSError:
         return []
 
@@ -97,9 +100,8 @@ class Born:
     outermost_start: int = 0
     first: int = 0
 
-    def processes(self) -> list[int]:
-        """Those of the job that live now."""
-        table = living()
+    def _among(self, table: Mapping[int, Seen]) -> set[int]:
+        """Those of the job in a table of processes that live now."""
         # True as long as it is there, a zombie too; False once somebody else has its number; None in between.
         still = {self.outermost_start: True, None: None}.get(start_ticks(self.outermost), False)
         found = {pid for pid, seen in table.items() if self._is_one(pid, seen, still)}
@@ -107,7 +109,7 @@ class Born:
         while fresh:
             fresh = {pid for pid, seen in table.items() if seen.parent in fresh} - found
             found |= fresh
-        return sorted(found)
+        return found
 
     def _is_one(self, pid: int, seen: Seen, still: bool | None) -> bool:
         in_session = seen.session == self.outermost > 0 and still is not False
@@ -127,19 +129,22 @@ class Born:
 
     def end(self, limit_s: float) -> list[int]:
         """Kill all of them and wait until none lives; which they were. KillFailed when for ``limit_s`` none goes."""
-        told: set[int] = set()
+        started: dict[int, int] = {}
 
         def one_round() -> list[int]:
-            pids = self.processes()
-            told.update(pids)
+            # What was one of them stays one, also when nothing of it tells so any more, since it dies.
+            table = living()
+            pids = {pid for pid, start in started.items() if pid in table and table[pid].start == start}
+            pids |= self._among(table)
+            started.update((pid, table[pid].start) for pid in pids)
             for pid in pids:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            return pids
+            return sorted(pids)
 
         if left := until_none_left(one_round, limit_s):
             raise KillFailed(f"{self.name}: still there after {limit_s:g} s: {left}")
-        return sorted(told)
+        return sorted(started)
 
 
 def _read(path: Path) -> Born | None:
