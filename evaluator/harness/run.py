@@ -287,6 +287,8 @@ class Run:
                 job.close()
                 streams = job.log.result()
                 text = {name: stream.text for name, stream in streams.items() if stream.text.strip()}
+        if found.code.startswith("runtime_error.sig"):
+            found = verdict.at_line(found, text.get(f"rank {found.rank} stderr", ""))
         self.stage("done")
         facts = result.Facts(
             problem=self.problem,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evaluator.harness.builds import BuildFailed, source_line
 from evaluator.harness.check import Mismatch
@@ -297,6 +297,18 @@ def _places(failure: JobFailed) -> dict[int, str]:
         if own:
             found[rank] = f"{collective} (line {own[0]})" if collective else f"line {own[0]}"
     return found
+
+
+def at_line(crash: Verdict, stderr: str) -> Verdict:
+    """The end of a rank by a signal, with the line of its file that Python's fault handler wrote to ``stderr``.
+
+    The stream is the rank's own: a file that writes something of the kind there misleads its author alone.
+    """
+    stacks = re.findall(r"^Current thread 0x.*\n((?: +File .*\n)+)", stderr, re.M)
+    own = re.search(r'/solution\.py", line (\d+)', stacks[-1]) if stacks else None
+    if own is None:
+        return crash
+    return replace(crash, first_line=int(own[1]), message=f"{crash.message.rstrip('.')} in line {own[1]}.")
 
 
 def _from_exit(failure: JobFailed) -> Verdict:

@@ -150,6 +150,16 @@ def test_a_compiler_error_names_the_authors_line(checked: Callable[[str], dict[s
     assert f"line {line}" in found["message"]
 
 
+def test_a_crash_in_native_code_names_the_authors_line(judge: Judge) -> None:
+    path = Path(__file__).resolve().parents[1] / "adversary" / "honest" / "c02_segmentation_fault.py"
+
+    found = judge.score(problem="allreduce", solution=path, protocol="check")
+
+    line = next(n for n, text in enumerate(path.read_text().splitlines(), 1) if "memmove" in text)
+    assert (found["code"], found["rank"], found["line"]) == ("runtime_error.sigsegv", 1, line)
+    assert found["message"].endswith(f"in line {line}.")
+
+
 def test_a_stop_is_heeded_and_leaves_a_working_judge(judge: Judge) -> None:
     asked = iter([False] * 3)
 

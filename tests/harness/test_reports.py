@@ -100,6 +100,32 @@ def test_codes(reports: list[RankReport], phase: str, code: str) -> None:
     assert failed("error" if reports[0].error else "exit", reports, phase).code == code
 
 
+FRAMES = (
+    '  File "<python>/ctypes/__init__.py", line 519 in x\n  File "/job/solution.py", line 4 in solution\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("stderr", "line"),
+    [
+        (f"Fatal Python error: Aborted\n\nCurrent thread 0x1 (most recent call first):\n{FRAMES}\n", 4),
+        (
+            f"Thread 0x2 (most recent call first):\n{FRAMES}\nCurrent thread 0x1 (most recent call first):\n",
+            None,
+        ),
+        (f"a traceback of the file's own:\n{FRAMES}", None),
+        ("", None),
+    ],
+)
+def test_a_signal_is_told_with_the_line_of_the_thread_it_met(stderr: str, line: int | None) -> None:
+    crash = failed("exit", [RankReport(1, "exited", exit_code=-6)])
+
+    found = verdict.at_line(crash, stderr)
+
+    assert found.first_line == line
+    assert found.message == crash.message[:-1] + (f" in line {line}." if line else ".")
+
+
 def test_the_cause_goes_before_its_echo() -> None:
     found = failed(
         "error",
