@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from django.core.paginator import Page
 
-from leaderboard import cells, columns, model_board, selectors, subset
+from leaderboard import cells, columns, model_board, selectors, subset, summaries
 from leaderboard.columns import Column
 from leaderboard.model_board import Filters
 from leaderboard.model_page import MAX_COMPARED
 from leaderboard.model_rows import Contender, ModelRow
-from leaderboard.models import RunSummary
 from leaderboard.ranking import Policy
 from leaderboard.selectors import Kind
 from portal.core import query
 from portal.core.errors import NotFound
-from portal.submissions.models import ModelRun
+from portal.submissions import policies
+from portal.submissions.models import Entrant, ModelRun, Submission
 from problems.models import Problem, Target
 
 if TYPE_CHECKING:
@@ -69,6 +69,14 @@ def named_problem(slug: str) -> Problem:
     return found
 
 
+def named_entrant(slug: str, user: policies.Viewer) -> Entrant:
+    """The entrant of a path; NotFound also where its submissions are private, since names tell plans."""
+    found = Entrant.objects.filter(slug=slug).first()
+    if found is None or not policies.can_view_entrant(user, found):
+        raise NotFound("entrant.not_found", f"There is no model, team or person {slug[:80]!r} here.")
+    return found
+
+
 def size_on(params: QueryDict, target: Target, usual: str = "") -> str:
     """The size asked for; if none is, ``usual`` where the target has it, else its first."""
     sizes = selectors.ranked_sizes(target)
@@ -104,10 +112,8 @@ def place(params: QueryDict, where: Sequence[tuple[str, str]] = ()) -> Place:
 
 def _busiest(verified: bool, known: dict[str, Target]) -> str | None:
     """The target on which a run solved most problems."""
-    found = RunSummary.objects.filter(run__verified=verified, target__slug__in=list(known)).order_by(
-        "-solved"
-    )
-    return found.values_list("target__slug", flat=True).first()
+    found = summaries.seen().filter(run__verified=verified, target__slug__in=list(known))
+    return found.order_by("-solved").values_list("target__slug", flat=True).first()
 
 
 def runs_verified(params: QueryDict) -> bool:
@@ -194,7 +200,7 @@ def run_of(params: QueryDict, found: Sequence[ModelRow]) -> ModelRow | None:
     return next((row for row in found if row.run_slug == slug), found[0] if found else None)
 
 
-def compared(params: QueryDict) -> list[int]:
+def compared(params: QueryDict, user: policies.Viewer) -> list[int]:
     """Ids of the runs to compare in the order given, at most six, each one of a model."""
     given = list(dict.fromkeys(value for value in params.getlist("run") if value))
     if len(given) > MAX_COMPARED:
@@ -202,7 +208,8 @@ def compared(params: QueryDict) -> list[int]:
             "run", "too_many", f"`run`: at most {MAX_COMPARED} are compared, {len(given)} are given."
         )
     ids = [int(value) if _ID.fullmatch(value) else 0 for value in given]
-    known = set(ModelRun.objects.filter(pk__in=ids, entrant__kind="model").values_list("pk", flat=True))
+    sent = Submission.objects.visible_to(user).filter(run__in=ids, run__entrant__kind="model")
+    known = set(sent.order_by().values_list("run_id", flat=True).distinct())
     for value, pk in zip(given, ids, strict=True):
         if pk not in known:
             text = f"`run` is the `run_id` of a model's run as the board's JSON names it, not {value[:40]!r}."

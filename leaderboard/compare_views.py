@@ -31,7 +31,7 @@ IN_TAXONOMY = 12
 def compare(request: HttpRequest) -> HttpResponse:
     """Up to six runs side by side."""
     target, size, targets = asked.place(request.GET)
-    runs, part = asked.compared(request.GET), subset.read(request.GET, options=True)
+    runs, part = asked.compared(request.GET, request.user), subset.read(request.GET, options=True)
     filters = Filters(verified=asked.runs_verified(request.GET), sort="name")
     chosen = model_board.rows_of_runs(runs, target=target, size=size, slugs=part.chosen)
     here = [row.run_id for row in chosen]

@@ -10,9 +10,10 @@ from typing import Any
 
 from csp.decorators import csp_replace
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_safe
@@ -22,7 +23,6 @@ from leaderboard.embeds import Embed
 from leaderboard.tables import csv_text
 from leaderboard.twins import twin
 from portal.core import query
-from portal.submissions.models import Entrant
 
 _FRAMED = {**settings.CONTENT_SECURITY_POLICY["DIRECTIVES"], "frame-ancestors": ["*"]}
 
@@ -81,7 +81,7 @@ def _model(request: HttpRequest, slug: str, chart: str) -> Embed:
     if chart not in _MODEL_CHARTS:
         raise Http404(f"A model has no chart of this name; there are {', '.join(_MODEL_CHARTS)}.")
     make, caption = _MODEL_CHARTS[chart]
-    entrant = get_object_or_404(Entrant, slug=slug)
+    entrant = asked.named_entrant(slug, AnonymousUser())
     target, size, _ = asked.place(request.GET, model_page.places_with_runs(entrant))
     run = asked.run_of(request.GET, model_page.runs_of(entrant, target, size))
     row = model_rows.whole([run])[0] if run else None

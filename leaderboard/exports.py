@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce, TruncDate
 
 from evaluator.harness.version import PROTOCOL_VERSION
 from leaderboard import summaries
-from leaderboard.models import RunSummary, Score
+from leaderboard.models import Score
 from leaderboard.querysets import ScoreQuerySet
 
 SCHEMA = 2
@@ -128,11 +128,7 @@ def rows() -> Iterator[dict[str, Any]]:
 def run_rows() -> Iterator[dict[str, Any]]:
     """Every run on every target and size that has a score there, in the order of their numbers."""
     day = Coalesce("run__date", TruncDate("run__created_at"))
-    runs = (
-        summaries.ensure(RunSummary.objects.all())
-        .annotate(day=day)
-        .order_by("run_id", "target__slug", "size")
-    )
+    runs = summaries.ensure(summaries.seen()).annotate(day=day).order_by("run_id", "target__slug", "size")
     waits = set(summaries.on_their_way().values_list("run_id", "target_id"))
     fields = [column.field for name, column in RUNS.items() if name != "complete"]
     names = [name for name in RUNS if name != "complete"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from django.contrib.auth.models import AnonymousUser
 from django.contrib.syndication.views import Feed
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
-from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.views.decorators.http import require_safe
@@ -16,7 +16,6 @@ from leaderboard import asked, exports, model_page
 from leaderboard.badges import badge_svg
 from leaderboard.records import NewRecord, latest_records
 from portal.core import query
-from portal.submissions.models import Entrant
 from problems.models import Target
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class RecordFeed(_Feed):
 
 def _standing(slug: str, request: HttpRequest) -> dict[str, Any]:
     """Best verified fast_1 of a model on the target asked for, else where it solved most."""
-    entrant = get_object_or_404(Entrant, slug=slug)
+    entrant = asked.named_entrant(slug, AnonymousUser())
     where = model_page.places_with_runs(entrant)
     target = query.choice(request.GET, "target", [row.slug for row in asked.ranked_targets()])
     chosen = next((pair for pair in where if not target or pair[0] == target), None)

@@ -11,7 +11,7 @@ from typing import Any
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 
-from leaderboard import model_rows
+from leaderboard import model_rows, summaries
 from leaderboard.model_rows import Contender, Drawn, ModelRow
 from leaderboard.models import RunSummary
 from problems.models import Target
@@ -63,7 +63,7 @@ def ordered(
 
 
 def _asked(target: Target, size: str, filters: Filters) -> QuerySet[RunSummary]:
-    rows = RunSummary.objects.filter(
+    rows = summaries.seen().filter(
         target=target, size=size, run__entrant__kind="model", run__verified=filters.verified
     )
     if filters.harness:
@@ -155,6 +155,6 @@ def rows_of_runs(
     runs: Sequence[int], *, target: Target, size: str, slugs: Sequence[str] | None = None
 ) -> list[ModelRow]:
     """Runs by id in the order given, whether or not they stand; one without anything there is left out."""
-    wanted = RunSummary.objects.filter(run__in=runs, target=target, size=size).order_by()
+    wanted = summaries.seen().filter(run__in=runs, target=target, size=size).order_by()
     found = sorted(model_rows.contenders(wanted, target), key=lambda run: runs.index(run.run_id))
     return model_rows.with_figures(found, slugs)

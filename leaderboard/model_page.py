@@ -44,13 +44,13 @@ class InDepth:
 
 def runs_of(entrant: Entrant, target: Target, size: str) -> list[ModelRow]:
     """All runs of a model on a target, without their figures, newest first."""
-    found = RunSummary.objects.filter(run__entrant=entrant, target=target, size=size)
+    found = summaries.seen().filter(run__entrant=entrant, target=target, size=size)
     return model_rows.read(found.order_by(F("run__date").desc(nulls_last=True), "-run_id"))
 
 
 def places_with_runs(entrant: Entrant) -> list[tuple[str, str]]:
     """(target slug, size) pairs for which a model has a run, the ones with most problems solved first."""
-    rows = RunSummary.objects.filter(run__entrant=entrant).order_by("-solved", "target__slug", "size")
+    rows = summaries.seen().filter(run__entrant=entrant).order_by("-solved", "target__slug", "size")
     return list(dict.fromkeys(rows.values_list("target__slug", "size")))
 
 

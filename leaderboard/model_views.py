@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
@@ -25,7 +25,7 @@ from leaderboard.model_rows import ModelRow
 from leaderboard.published import published
 from leaderboard.views import csv_response
 from portal.core import query
-from portal.submissions.models import Entrant, ModelRun
+from portal.submissions.models import ModelRun
 from problems.models import Target
 
 ON_CHART = 6
@@ -107,7 +107,7 @@ def models_csv(request: HttpRequest) -> HttpResponse:
 @require_safe
 def model(request: HttpRequest, slug: str) -> HttpResponse:
     """One model: a run in depth and all its runs."""
-    entrant = get_object_or_404(Entrant, slug=slug)
+    entrant = asked.named_entrant(slug, request.user)
     where = model_page.places_with_runs(entrant)
     target, size, targets = asked.place(request.GET, where)
     found = model_page.runs_of(entrant, target, size)
@@ -130,7 +130,7 @@ def model(request: HttpRequest, slug: str) -> HttpResponse:
 @require_safe
 def model_json(request: HttpRequest, slug: str) -> JsonResponse:
     """A model's run in depth as JSON, with a line per problem, and the names of its other runs."""
-    entrant = get_object_or_404(Entrant, slug=slug)
+    entrant = asked.named_entrant(slug, request.user)
     target, size, _ = asked.place(request.GET, model_page.places_with_runs(entrant))
     found = model_page.runs_of(entrant, target, size)
     chosen = asked.run_of(request.GET, found)

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 from django.core.paginator import Page, Paginator
 from django.db.models import Q, QuerySet, Sum
 
-from leaderboard import cells, ranking
-from leaderboard.models import BoardCell, RunSummary, Score
+from leaderboard import cells, ranking, summaries
+from leaderboard.models import BoardCell, Score
 from portal.submissions.models import ModelRun
 from problems.models import Problem, Target
 
@@ -231,7 +231,7 @@ def targets_with_counts() -> list[tuple[Target, int]]:
 
 def has_verified_runs() -> bool:
     """Whether the model board has a row anywhere."""
-    return RunSummary.objects.filter(run__verified=True, run__entrant__kind="model").exists()
+    return summaries.seen().filter(run__verified=True, run__entrant__kind="model").exists()
 
 
 _HIDDEN = ("entrant_id", "score_id")

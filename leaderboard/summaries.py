@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Case, Max, Q, QuerySet, When
+from django.db.models import Case, Exists, Max, OuterRef, Q, QuerySet, When
 from django.utils import timezone
 
 from leaderboard import figure_cells, metrics, ranking
@@ -60,6 +60,13 @@ def counted(target: Target, size: str) -> Any:
     """Scores that count for or against a run: full protocol, current provenance, shown."""
     scores = Score.objects.filter(target=target, size=size, protocol="paper", submission__mode="score")
     return scores.provenance_current().shown()
+
+
+def seen() -> QuerySet[RunSummary]:
+    """Summaries of runs that have a result for boards which anybody may see; of others not even a name is told."""
+    here = {name: OuterRef(name) for name in ("run", "target", "size")}
+    public = Score.objects.filter(**here, submission__mode="score", submission__results_public=True)
+    return RunSummary.objects.filter(Exists(public))
 
 
 def entries(*, run_id: int, target: Target, size: str) -> list[Entry]:

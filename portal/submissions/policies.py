@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.core.errors import TooMany
-from portal.submissions.models import ModelRun, Submission
+from portal.submissions.models import Entrant, ModelRun, Submission
 from portal.submissions.states import LIVE, Verdict
 
 Viewer = User | AnonymousUser
@@ -35,6 +35,13 @@ def can_view_source(user: Viewer, submission: Submission) -> bool:
 def can_view_result(user: Viewer, submission: Submission) -> bool:
     """See the figures. Of what was removed, only its author and staff still do; others see a tombstone."""
     return _owns(user, submission) or (not submission.removed and can_view(user, submission))
+
+
+def can_view_entrant(user: Viewer, entrant: Entrant) -> bool:
+    """See its page: who owns it, and who may see something that it sent."""
+    if user.is_authenticated and (entrant.owner_id == user.pk or user.is_staff):
+        return True
+    return Submission.objects.visible_to(user).filter(run__entrant=entrant).exists()
 
 
 def can_change(user: Viewer, submission: Submission) -> bool:

@@ -193,6 +193,7 @@ def test_more_runs_than_are_compared_are_refused(client: Client, run: ModelRun) 
 
 def test_a_run_without_anything_there_is_named_and_left_out(client: Client, run: ModelRun) -> None:
     elsewhere = model_run("Elsewhere")
+    build.submission(run=elsewhere)
     text = client.get("/boards/compare/", {"run": [run.pk, elsewhere.pk], "target": "cpu4"}).content.decode()
     assert "Elsewhere" in text
     assert "is left out" in text

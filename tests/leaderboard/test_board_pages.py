@@ -317,7 +317,8 @@ def test_the_numbers_of_an_embedded_chart_are_those_of_the_board(client: Client,
 def test_no_chart_without_data_but_a_sentence(client: Client, path: str) -> None:
     build.problem("a")
     build.target()
-    Entrant.objects.create(kind="model", name="Empty", slug="empty")
+    empty = Entrant.objects.create(kind="model", name="Empty", slug="empty")
+    build.submission(run=build.run(empty))
     text = client.get(path).content.decode()
     assert "<figure" not in text
     assert re.search(r"yet, so there is nothing|no curve to draw|on this target yet\.", text)

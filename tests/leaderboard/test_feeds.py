@@ -134,5 +134,6 @@ def test_badges(client, board) -> None:
     assert svg["Content-Type"] == "image/svg+xml"
     assert value["message"] in svg.content.decode()
     nobody = build.entrant("nobody")
+    build.submission(run=build.run(nobody))
     assert client.get(f"/boards/models/{nobody.slug}/badge.json").json()["message"] == "not judged"
     ElementTree.fromstring(badge_svg("<a>", '"&"'))

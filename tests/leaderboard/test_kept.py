@@ -36,7 +36,9 @@ WRITES: dict[str, Write] = {
     "staff disqualify": lambda row: review.disqualify(
         submission=row.submission, by=build.staff(), reason="x"
     ),
-    "its author hides it": lambda row: Submission.objects.update(results_public=False),
+    "its author hides it": lambda row: Submission.objects.filter(pk=row.submission_id).update(
+        results_public=False
+    ),
     "the problem changes": lambda row: Problem.objects.filter(pk=row.problem_id).update(score_revision="2"),
     "plain SQL": lambda row: connection.cursor().execute(
         "UPDATE leaderboard_score SET superseded_at = created_at WHERE id = %s", [row.pk]
@@ -224,8 +226,8 @@ PATHS = {
     "/boards/cpu4/a/": 3,
     "/boards/cpu4/a.json": 3,
     "/boards/cpu4/": 8,
-    "/boards/models/SLUG/?target=cpu4": 6,
-    "/boards/models/SLUG.json?target=cpu4": 6,
+    "/boards/models/SLUG/?target=cpu4": 7,
+    "/boards/models/SLUG.json?target=cpu4": 7,
 }
 
 

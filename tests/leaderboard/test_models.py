@@ -17,13 +17,13 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from evaluator.models import Attempt, Host
-from leaderboard import bulk, charts, model_board, model_page, review, services, summaries
+from leaderboard import bulk, charts, exports, model_board, model_page, review, services, summaries
 from leaderboard.management.commands import seed_board
 from leaderboard.model_board import Filters
 from leaderboard.model_rows import ModelRow
 from leaderboard.models import RunSummary, Score
 from leaderboard.synthetic import Seeder
-from portal.submissions.models import ModelRun, Submission
+from portal.submissions.models import Entrant, ModelRun, Submission
 from problems.models import Problem
 from tests.evaluator import build
 
@@ -115,6 +115,42 @@ def test_a_hidden_sample_still_counts_as_tried(four_problems) -> None:
     hidden = score(run, "a", verdict="incorrect", sample=1)
     Submission.objects.filter(pk=hidden.submission_id).update(results_public=False)
     assert refresh(run).figures["pass_at"]["1"] == pytest.approx(0.5 / 4)
+
+
+@pytest.mark.parametrize("how", ["hidden", "no score"])
+@pytest.mark.parametrize("verified", [True, False])
+def test_a_run_without_a_public_result_for_boards_is_named_nowhere(
+    client, four_problems, how, verified
+) -> None:
+    fields: dict[str, Any] = {"mode": "quick", "protocol": "quick"} if how == "no score" else {}
+    shown, run = model_run("shown", verified=verified), model_run("Hush 9", verified=verified)
+    score(shown, "a", speedup=1.5)
+    sent = score(run, "a", speedup=3.0, **fields)
+    if how == "hidden":
+        Submission.objects.filter(pk=sent.submission_id).update(results_public=False)
+    refresh(shown), refresh(run)
+    assert [row.model for row in rows(verified=verified)] == ["shown"]
+    assert [row["entrant"] for row in exports.run_rows()] == ["shown"]
+    compare = client.get(f"/boards/compare/?run={shown.pk}&run={run.pk}")
+    assert compare.status_code == (400 if how == "hidden" else 200)
+    assert "Hush 9" not in compare.content.decode() or how == "no score"
+
+
+def test_the_page_of_a_model_with_private_submissions_is_only_its_owners(client, four_problems) -> None:
+    owner, slug = build.user(), "hush-9"
+    run = model_run("Hush 9", entrant=build.entrant("Hush 9", owner=owner))
+    Entrant.objects.filter(pk=run.entrant_id).update(slug=slug)
+    sent = score(run, "a", speedup=3.0)
+    Submission.objects.filter(pk=sent.submission_id).update(results_public=False)
+    refresh(run)
+    pages = [f"/boards/models/{slug}{rest}" for rest in ("/", ".json", "/badge.svg", "/badge.json")]
+    pages.append(f"/embed/models/{slug}/fast-p/")
+    assert [client.get(page).status_code for page in pages] == [404] * 5
+    client.force_login(owner)
+    assert [client.get(page).status_code for page in pages] == [200] * 2 + [404] * 3  # what other sites show
+    client.logout()
+    Submission.objects.filter(pk=sent.submission_id).update(results_public=True)
+    assert [client.get(page).status_code for page in pages] == [200] * 5
 
 
 def test_agentic_runs_count_the_last_step_and_show_the_climb(four_problems) -> None:
@@ -238,6 +274,7 @@ def test_pages_stand_without_any_run(client) -> None:
         assert answer.status_code == 200, path
         assert b"plotly" not in answer.content, f"{path}: no chart without data"
     nobody = build.entrant("nobody")
+    build.submission(run=build.run(nobody))
     assert "judged under the full protocol" in client.get(f"/boards/models/{nobody.slug}/").content.decode()
 
 
