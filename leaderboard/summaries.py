@@ -121,10 +121,8 @@ def last_steps(found: Iterable[Entry]) -> list[Entry]:
 
 def samples_of(*, run_id: int, target: Target) -> int:
     """Samples per problem that a run has: by its submissions, hidden and failed ones too; at least 1."""
-    sent = Submission.objects.filter(run_id=run_id, target=target, mode="score").exclude(
-        verdict="infra_error"
-    )
-    highest = sent.aggregate(highest=Max("sample"))["highest"]
+    sent = Submission.objects.filter(run_id=run_id, target=target)
+    highest = sent.holding_samples().aggregate(highest=Max("sample"))["highest"]
     return 1 + (highest or 0)
 
 

@@ -41,6 +41,7 @@ _COMPUTED = ("leaderboard_runsummary",)
 # What of a submission counts for the figures of its run, and what for a problem board.
 _OF_RUN = ("removed", "results_public", "verdict", "mode", "sample", "step", "run_id")
 _OF_CELL = ("removed", "results_public")
+_ENDED_WITHOUT = "cancelled"  # a state that frees a sample, which other states do not
 # What of a problem counts for the figures of every run, beside the track that its declaration names.
 _OF_TRACK = ("score_revision", "active", "slug", "number")
 
@@ -140,7 +141,7 @@ BEGIN
         FROM (SELECT DISTINCT r.run_id, r.target_id
               FROM before b JOIN changed c USING (id),
                    LATERAL (VALUES (b.run_id, b.target_id), (c.run_id, c.target_id)) r (run_id, target_id)
-              WHERE {_both(_OF_RUN, "b", "c")}) x
+              WHERE {_both(_OF_RUN, "b", "c")} OR b.state <> c.state AND c.state = '{_ENDED_WITHOUT}') x
         WHERE s.run_id = x.run_id AND s.target_id = x.target_id;
     PERFORM pkb_bump();
     RETURN NULL;
@@ -289,7 +290,8 @@ def _sqlite() -> list[str]:
         "pkb_submission_moved", f"UPDATE ON {table} WHEN {_differs(('state', *_OF_RUN))}", _BUMP_ONE
     )
     both = _due_run("OLD") + _due_run("NEW")
-    made += _trigger("pkb_submission_counts", f"UPDATE ON {table} WHEN {_differs(_OF_RUN)}", both)
+    freed = f"OLD.state IS NOT NEW.state AND NEW.state = '{_ENDED_WITHOUT}'"
+    made += _trigger("pkb_submission_counts", f"UPDATE ON {table} WHEN {_differs(_OF_RUN)} OR {freed}", both)
     shown = f"UPDATE ON {table} WHEN {_differs(_OF_CELL)}"
     made += _trigger("pkb_submission_shown", shown, _DUE_CELLS_OF_SUBMISSION)
     made += _trigger(

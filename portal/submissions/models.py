@@ -184,10 +184,11 @@ class Submission(models.Model):
                 | (Q(removed__in=["disqualified", "withdrawn"]) & Q(removed_at__isnull=False)),
                 name="submission_removed_has_its_time",
             ),
-            # Never replaced: a better second try is another sample. Only a fault of ours frees the place.
+            # Never replaced: a better second try is another sample. What got no verdict, since it was cancelled
+            # or by a fault of ours, frees the place (`holding_samples`).
             models.UniqueConstraint(
                 fields=["run", "problem", "target", "sample", "step"],
-                condition=Q(mode="score") & ~Q(verdict="infra_error"),
+                condition=Q(mode="score") & ~Q(verdict="infra_error") & ~Q(state="cancelled"),
                 name="submission_one_score_per_sample",
             ),
             models.UniqueConstraint(

@@ -8,7 +8,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import models
 from django.db.models import Q
 
-from portal.submissions.states import State
+from portal.submissions.states import Mode, State, Verdict
 
 if TYPE_CHECKING:
     from portal.accounts.models import User
@@ -36,6 +36,10 @@ class SubmissionQuerySet(models.QuerySet["Submission", "Submission"]):
         if user.is_authenticated:
             kept |= Q(author=user)
         return seen.filter(kept)
+
+    def holding_samples(self) -> SubmissionQuerySet:
+        """Keep what takes the place of its sample: sent for a board, neither cancelled nor ended by a fault of ours."""
+        return self.filter(mode=Mode.SCORE).exclude(Q(verdict=Verdict.INFRA_ERROR) | Q(state=State.CANCELLED))
 
     def same_source_as(self, submission: Submission) -> SubmissionQuerySet:
         """Keep the other submissions of the very same file, the earliest first."""

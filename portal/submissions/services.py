@@ -6,7 +6,6 @@ import uuid
 from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
 from django.utils import timezone
 
 from portal.accounts.models import User
@@ -284,11 +283,16 @@ def _arity(problem: Problem) -> int | None:
 
 
 def _sample(order: Order, run: ModelRun, problem: Problem, target: Target) -> int:
-    """Return the sample asked for, else the next free one of this run, problem and target."""
+    """Return the sample asked for, else the next free one of this run, problem and target.
+
+    One that was freed comes first, since a sample that stays away counts as failed.
+    """
     if order.sample is not None:
         return order.sample
-    used = Submission.objects.filter(run=run, problem=problem, target=target).aggregate(last=Max("sample"))
-    return 0 if used["last"] is None else int(used["last"]) + 1
+    here = Submission.objects.filter(run=run, problem=problem, target=target, mode=Mode.SCORE).order_by()
+    held = set(here.holding_samples().values_list("sample", flat=True))
+    freed = set(here.values_list("sample", flat=True)) - held
+    return min({*freed, 1 + max(held, default=-1)})
 
 
 def _parent(by: User, order: Order) -> Submission | None:

@@ -117,6 +117,19 @@ def test_a_hidden_sample_still_counts_as_tried(four_problems) -> None:
     assert refresh(run).figures["pass_at"]["1"] == pytest.approx(0.5 / 4)
 
 
+@pytest.mark.parametrize(
+    "end", [{"state": "cancelled"}, {"state": "done", "verdict": "infra_error"}, {"mode": "check"}]
+)
+def test_a_sample_that_got_no_verdict_counts_for_nothing(four_problems, end) -> None:
+    run = model_run("m")
+    score(run, "a", speedup=3.0)
+    sent = build.submission(run=run, problem=build.problem("a"), sample=1)
+    assert summaries.ensure(RunSummary.objects.all()).count() == 0
+    assert refresh(run).figures["pass_at"]["1"] == pytest.approx(0.5 / 4)
+    Submission.objects.filter(pk=sent.pk).update(**end)
+    assert summaries.ensure(RunSummary.objects.all()).get().figures["pass_at"] == {"1": pytest.approx(0.25)}
+
+
 @pytest.mark.parametrize("how", ["hidden", "no score"])
 @pytest.mark.parametrize("verified", [True, False])
 def test_a_run_without_a_public_result_for_boards_is_named_nowhere(

@@ -179,6 +179,28 @@ def test_a_sample_that_is_taken_is_a_conflict(world: Any, rings: list[str]) -> N
     assert services.submit(by=world, order=order(run_id=run.pk)).submission.sample == 3
 
 
+@pytest.mark.parametrize("end", [{"state": "cancelled"}, {"state": "done", "verdict": "infra_error"}])
+def test_a_sample_without_a_verdict_is_free_again_and_taken_next(
+    world: Any, rings: list[str], end: dict[str, str]
+) -> None:
+    run = factories.model_run(world)
+    first, second = (
+        services.submit(by=world, order=order(run_id=run.pk, mode="score")).submission for _ in range(2)
+    )
+    Submission.objects.filter(pk=first.pk).update(**end)
+    assert services.submit(by=world, order=order(run_id=run.pk)).submission.sample == first.sample
+    Submission.objects.filter(pk=second.pk).update(**end)
+    assert services.submit(by=world, order=order(run_id=run.pk, sample=second.sample)).submission
+    assert services.submit(by=world, order=order(run_id=run.pk)).submission.sample == second.sample + 1
+
+
+def test_a_check_uses_up_no_sample(world: Any, rings: list[str]) -> None:
+    run = factories.model_run(world)
+    for mode in ("check", "quick", "profile"):
+        services.submit(by=world, order=order(run_id=run.pk, mode=mode))
+    assert services.submit(by=world, order=order(run_id=run.pk, mode="score")).submission.sample == 0
+
+
 def test_the_queue_quota_counts_what_is_not_final(world: Any, rings: list[str], settings: Any) -> None:
     settings.SUBMIT_MAX_QUEUED = 2
     first = services.submit(by=world, order=order()).submission
