@@ -1,8 +1,10 @@
-"""Fields of request bodies whose refusals say what would be taken."""
+"""Request bodies and their fields, whose refusals say what would be taken."""
 
 from typing import Any
 
 from rest_framework import serializers
+
+from portal.core.query import none_of
 
 
 class ChoiceField(serializers.ChoiceField):
@@ -23,3 +25,15 @@ class BooleanField(serializers.BooleanField):
     """True or false."""
 
     default_error_messages = {"invalid": "Send true or false."}  # noqa: RUF012
+
+
+class Body(serializers.Serializer[Any]):
+    """A request body; a field that it does not have is refused, since it may be a slip of the pen."""
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Name the first field that we would ignore, and those that there are."""
+        for name in self.initial_data:
+            if name not in self.fields:
+                told = serializers.ErrorDetail(none_of(str(name), self.fields), "unknown_field")
+                raise serializers.ValidationError({str(name)[:60]: told})
+        return attrs

@@ -45,12 +45,19 @@ class NulMiddleware:
 
 
 class BodyLimitMiddleware:
-    """Refuse a body that says it is too large before anything reads or stores it."""
+    """Refuse a body that says it is too large, or does not say how large, before anything reads or stores it."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        if "HTTP_TRANSFER_ENCODING" in request.META:  # Django would take it for an empty body
+            return problem_json.response(
+                request,
+                411,
+                "request.length_required",
+                "The body came in chunks, without its length. Send it whole, with Content-Length.",
+            )
         length = request.META.get("CONTENT_LENGTH") or "0"
         if length.isascii() and length.isdigit() and int(length) > settings.REQUEST_MAX_BYTES:
             return problem_json.response(

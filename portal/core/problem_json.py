@@ -85,6 +85,7 @@ _TITLES = {
     404: "Not found",
     405: "Method not allowed",
     406: "Not acceptable",
+    411: "Length required",
     413: "Too large",
     415: "Unsupported media type",
     429: "Too many requests",

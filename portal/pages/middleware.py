@@ -29,8 +29,11 @@ class RefusalMiddleware:
         match = request.resolver_match
         if request.method not in ("GET", "HEAD") or (match and _ON_THEIR_OWN & set(match.namespaces)):
             return None
+        takes = getattr(view, "takes", ())
+        if takes is None:
+            return None
         try:
-            query.only(request.GET, getattr(view, "takes", ()))
+            query.only(request.GET, takes)
         except DomainError as error:
             return refusal(request, error)
         return None

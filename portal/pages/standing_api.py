@@ -12,7 +12,7 @@ from leaderboard import review
 from portal.accounts.authentication import TokenHasScope
 from portal.accounts.current import signed_in
 from portal.core.errors import NotFound
-from portal.core.fields import BooleanField
+from portal.core.fields import Body, BooleanField
 from portal.core.pagination import CursorPages
 from portal.core.views import ApiView, NeedsUser
 from portal.submissions import policies, standing
@@ -21,13 +21,13 @@ from portal.submissions.models import Appeal, Submission
 from portal.submissions.serializers import CancelSerializer, SubmissionSerializer
 
 
-class AppealTextSerializer(serializers.Serializer[Any]):
+class AppealTextSerializer(Body):
     """Why the author objects."""
 
     text = serializers.CharField(max_length=standing.MAX_TEXT)
 
 
-class AnswerSerializer(serializers.Serializer[Any]):
+class AnswerSerializer(Body):
     """What staff answer."""
 
     upheld = BooleanField()

@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from evaluator import selectors as evaluator
 from leaderboard import selectors as boards
 from leaderboard.beside import beside
-from portal.core import problem_json
+from portal.core import problem_json, query
 from portal.core.errors import DomainError
 from portal.core.request_id import request_id
 from portal.pages import documents
@@ -89,12 +89,14 @@ def status(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/status.html", context)
 
 
+@query.takes_anything
 @never_cache
 def healthz(request: HttpRequest) -> JsonResponse:
     """Answer while the process lives."""
     return JsonResponse({"status": "ok"})
 
 
+@query.takes_anything
 @never_cache
 def readyz(request: HttpRequest) -> JsonResponse:
     """Answer 200 when the database answers, else 503."""

@@ -55,14 +55,11 @@ def create_run(
     for field, value in (("entrant_name", entrant_name), ("run_name", run_name)):
         if not slugify(value):
             raise InvalidInput("run.name_missing", "Give a name with letters or digits.", field=field)
-    for field, value in (("entrant_name", entrant_name), ("run_name", run_name), ("vendor", vendor)):
-        # Such names look like another's, or turn the line they stand in around.
-        if unseen := next((letter for letter in value if category(letter) in UNSEEN), None):
-            raise InvalidInput(
-                "run.name_unseen",
-                f"The name holds the character U+{ord(unseen):04X}, which nobody can see. Leave it out.",
-                field=field,
-            )
+    _demand_seen("entrant_name", entrant_name)
+    _demand_seen("run_name", run_name)
+    _demand_seen("vendor", vendor)
+    _demand_seen("prompt_variant", prompt_variant)
+    _demand_seen("prompt_hash", prompt_hash)
     if ModelRun.objects.filter(entrant__owner=by).count() >= MAX_RUNS_PER_USER:
         raise InvalidInput("run.too_many", f"You have {MAX_RUNS_PER_USER} runs.", field="run_name")
     entrant = Entrant.objects.filter(owner=by, name=entrant_name.strip(), kind=kind).first()
@@ -126,6 +123,7 @@ def ensure_model_run(*, by: User, model: str) -> ModelRun:
     name = " ".join(model.split())
     if not slugify(name):
         raise InvalidInput("model.name_missing", "Give a name with letters or digits.", field="model")
+    _demand_seen("model", name)
     owned = Entrant.objects.filter(owner=by, kind=Entrant.Kind.MODEL, name__iexact=name)
     found = ModelRun.objects.filter(entrant__in=owned, slug="unsorted", harness=ModelRun.Harness.UNSORTED)
     run = found.select_related("entrant").first()
@@ -159,6 +157,16 @@ def find_run(*, by: User, run_id: int | None, model: str = "") -> ModelRun:
             "run.unknown", "You have no run of this id. Leave `run` out, or see /api/v1/runs/.", field="run"
         )
     return run
+
+
+def _demand_seen(field: str, value: str) -> None:
+    """Refuse what has no look: such names look like another's, or turn the line they stand in around."""
+    if unseen := next((letter for letter in value if category(letter) in UNSEEN), None):
+        raise InvalidInput(
+            "run.name_unseen",
+            f"The name holds the character U+{ord(unseen):04X}, which nobody can see. Leave it out.",
+            field=field,
+        )
 
 
 def _free_slug(name: str) -> str:

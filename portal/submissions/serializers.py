@@ -5,24 +5,14 @@ from typing import Any
 from rest_framework import serializers
 from rest_framework.reverse import reverse
 
-from portal.core.fields import BooleanField, ChoiceField
-from portal.core.query import none_of
+from portal.core.fields import Body, BooleanField, ChoiceField
 from portal.submissions import policies
 from portal.submissions.models import Entrant, ModelRun, Submission
 from portal.submissions.serving import notice
 from portal.submissions.states import WAITING, Mode, State
 
 
-def demand_known(form: Any) -> None:
-    """Refuse a field that the form does not have: it may be a slip of the pen that we would ignore."""
-    for name in form.initial_data:
-        if name not in form.fields:
-            raise serializers.ValidationError(
-                {str(name)[:60]: serializers.ErrorDetail(none_of(str(name), form.fields), "unknown_field")}
-            )
-
-
-class OrderSerializer(serializers.Serializer[Any]):
+class OrderSerializer(Body):
     """A submission as sent. Give the source as `file` (multipart) or `source` (text), not both."""
 
     file = serializers.FileField(
@@ -76,8 +66,8 @@ class OrderSerializer(serializers.Serializer[Any]):
     batch = BooleanField(required=False, default=False, help_text="Wait behind interactive work.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Demand exactly one source, and no field that we would ignore."""
-        demand_known(self)
+        """Demand exactly one source."""
+        attrs = super().validate(attrs)
         if ("file" in attrs) == ("source" in attrs):
             raise serializers.ValidationError(
                 {
@@ -89,7 +79,7 @@ class OrderSerializer(serializers.Serializer[Any]):
         return attrs
 
 
-class UploadSerializer(serializers.Serializer[Any]):
+class UploadSerializer(Body):
     """Many solutions of one run, as a zip of files named N_slug_backend.py."""
 
     file = serializers.FileField(
@@ -105,11 +95,6 @@ class UploadSerializer(serializers.Serializer[Any]):
     step = serializers.IntegerField(required=False, min_value=0, max_value=999, default=0)
     source_public = BooleanField(required=False, default=False)
     results_public = BooleanField(required=False, default=True)
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Demand no field that we would ignore."""
-        demand_known(self)
-        return attrs
 
 
 class LinksSerializer(serializers.Serializer[Any]):
@@ -200,14 +185,14 @@ def links_of(submission: Submission, request: Any) -> dict[str, str]:
     return {key: reverse(name, args=[submission.pk], request=request) for key, name in names.items()}
 
 
-class VisibilitySerializer(serializers.Serializer[Any]):
+class VisibilitySerializer(Body):
     """Who may see a submission's source and results."""
 
     source_public = BooleanField(required=False)
     results_public = BooleanField(required=False)
 
 
-class CancelSerializer(serializers.Serializer[Any]):
+class CancelSerializer(Body):
     """An optional reason, kept in the audit trail."""
 
     reason = serializers.CharField(max_length=300, required=False, allow_blank=True, default="")
@@ -228,7 +213,7 @@ class RunSerializer(serializers.ModelSerializer[ModelRun]):
         read_only_fields = fields
 
 
-class NewRunSerializer(serializers.Serializer[Any]):
+class NewRunSerializer(Body):
     """A run to make; the entrant is made too when you have none of that name."""
 
     entrant_name = serializers.CharField(max_length=120)

@@ -431,9 +431,40 @@ def test_a_body_that_says_it_is_huge_is_refused_unread(api: Client, settings: An
     demand_problem(response, 413, "request.too_large")
 
 
-@pytest.mark.parametrize("field", ["entrant_name", "run_name", "vendor"])
+def test_a_body_in_chunks_is_told_so_and_not_taken_for_an_empty_one(api: Client) -> None:
+    response = api(factories.UserFactory()).post(URL, form(), HTTP_TRANSFER_ENCODING="chunked")
+    demand_problem(response, 411, "request.length_required")
+
+
+@pytest.mark.parametrize("field", ["entrant_name", "run_name", "vendor", "prompt_variant", "prompt_hash"])
 @pytest.mark.parametrize("letter", ["\u202e", "\u200b", "\u2066", "\ufeff", "\u00ad", "\ue000"])
 def test_names_hold_nothing_that_nobody_can_see(api: Client, field: str, letter: str) -> None:
     client = api(factories.UserFactory())
     body = {"entrant_name": "model", "run_name": "one", "harness": "single-shot", field: f"mo{letter}del"}
     demand_problem(client.post("/api/v1/runs/", body, format="json"), 422, "run.name_unseen", field)
+
+
+@pytest.mark.parametrize("path", ["cancel", "visibility", "withdraw", "rescore", "appeal", "appeal/answer"])
+def test_what_is_done_to_a_submission_takes_no_field_that_it_would_ignore(api: Client, path: str) -> None:
+    author = factories.UserFactory(is_staff=True)
+    known = {"text": "x", "upheld": True, "answer": "x"} if path.startswith("appeal") else {}
+    sent = {name: value for name, value in known.items() if (name == "text") != path.endswith("answer")}
+    row = factories.submission(author)
+    answer = api(author).post(
+        f"{URL}{row.pk}/{path}/", sent | {"publik": True}, content_type="application/json"
+    )
+    problem = demand_problem(answer, 422, "publik.unknown_field")
+    assert problem["errors"][0]["field"] == "publik"
+
+
+def test_a_new_run_takes_no_field_that_it_would_ignore(api: Client) -> None:
+    sent = {"entrant_name": "m", "run_name": "r", "harness": "agentic", "modle": "x"}
+    answer = api(factories.UserFactory()).post("/api/v1/runs/", sent, content_type="application/json")
+    demand_problem(answer, 422, "modle.unknown_field")
+
+
+def test_a_name_that_cannot_be_seen_is_told_at_the_field_that_was_sent(api: Client) -> None:
+    body = demand_problem(
+        api(factories.UserFactory()).post(URL, form(model="a\u200bb")), 422, "run.name_unseen"
+    )
+    assert body["errors"][0]["field"] == "model"
