@@ -18,7 +18,7 @@ from django.utils import timezone
 from evaluator.models import Artifact, Attempt, Rescore, Share
 from portal.accounts.models import User
 from portal.core.errors import Conflict, NotAllowed
-from portal.pages.results import PRIVATE_PARTS
+from portal.pages.results import without_private_parts
 from portal.submissions.models import Appeal, AuditEvent, Entrant, ModelRun, Submission
 from portal.submissions.services import cancel
 from portal.submissions.states import LIVE, State, Verdict
@@ -179,14 +179,13 @@ def _strip(rows: Any) -> None:
 
 
 def _stripped(result: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return a result, and its cells, without what quotes the source."""
+    """Return a result, and its cells, without what tells of the source."""
     if result is None:
         return None
-    kept = {key: value for key, value in result.items() if key not in PRIVATE_PARTS}
-    if kept.get("verdict") != "correct":
-        kept["message"] = ERASED
-    if "cells" in kept:
-        kept["cells"] = [_stripped(cell) for cell in kept["cells"]]
+    kept = without_private_parts(result)
+    for part in (kept, *kept.get("cells", ())):
+        if part.get("verdict") != "correct":
+            part["message"] = ERASED
     return kept
 
 

@@ -6,10 +6,10 @@ from evaluator.selectors import last_attempt, result_attempt
 from portal.submissions import policies
 from portal.submissions.models import Submission
 
-# These quote the author's source or what it printed; the rest of a result is figures.
-PRIVATE_PARTS = (
-    "log", "stacks", "build_log", "findings", "kernels", "mechanism_evidence", "look_notes",
-)  # fmt: skip
+# These quote the author's source, name it by its hash, or hold what it printed; the rest of a result is figures.
+_PRIVATE_PARTS = frozenset(
+    ("log", "stacks", "findings", "kernels", "mechanism_evidence", "look_notes", "source_sha256")
+)
 
 
 def result_of(submission: Submission) -> dict[str, Any] | None:
@@ -18,13 +18,20 @@ def result_of(submission: Submission) -> dict[str, Any] | None:
     return attempt.result if attempt else None
 
 
+def without_private_parts(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a result, and its cells, without what tells of the source."""
+    kept = {key: value for key, value in result.items() if key not in _PRIVATE_PARTS}
+    if "cells" in kept:
+        kept["cells"] = [without_private_parts(cell) for cell in kept["cells"]]
+    return kept
+
+
 def public_result(submission: Submission, viewer: policies.Viewer) -> dict[str, Any] | None:
     """Return the result as `viewer` may see it, with the seeds that were secret until it was final."""
     result = result_of(submission)
     if result is None or not policies.can_view_result(viewer, submission):
         return None
-    hidden = () if policies.can_view_source(viewer, submission) else PRIVATE_PARTS
-    return {key: value for key, value in result.items() if key not in hidden}
+    return result if policies.can_view_source(viewer, submission) else without_private_parts(result)
 
 
 def logs_of(submission: Submission) -> dict[str, Any]:

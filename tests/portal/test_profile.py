@@ -87,6 +87,17 @@ def test_others_see_mechanisms_and_nothing_that_quotes_the_source(client: Client
     assert not result.keys() & {"findings", "kernels", "mechanism_evidence", "look_notes"}
 
 
+def test_the_hash_of_a_private_source_is_private_in_every_size(client: Client, row: Submission) -> None:
+    attempt = row.attempts.get()
+    cell = {"size": "tiny", "verdict": "correct", "source_sha256": "c0ffee"}
+    attempt.result = (attempt.result or {}) | cell | {"cells": [cell]}
+    attempt.save()
+    path = f"/api/v1/submissions/{row.pk}/result/"
+    assert "c0ffee" not in client.get(path).content.decode()
+    Submission.objects.filter(pk=row.pk).update(source_public=True)
+    assert client.get(path).content.decode().count("c0ffee") == 2
+
+
 def test_an_open_source_opens_the_trace(client: Client, row: Submission) -> None:
     assert client.get(f"/submissions/{row.pk}/trace/").status_code == 404
     Submission.objects.filter(pk=row.pk).update(source_public=True)
