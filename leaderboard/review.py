@@ -178,7 +178,6 @@ def disqualify(*, submission: Submission, by: User, reason: str) -> int:
     return stood
 
 
-@transaction.atomic
 def withdraw(*, submission: Submission, by: User, reason: str = "") -> None:
     """Take one's own finished submission off every surface, for good. Raises NotAllowed, Conflict."""
     standing.withdraw(by=by, submission=submission, reason=reason)

@@ -55,14 +55,6 @@ def render(gate_json: Path | None, scores_json: Path | None, note: str = "") -> 
     lines = [
         "# The problems",
         "",
-        "Generated; do not edit:",
-        "",
-        "```",
-        "python -m evaluator.harness gate --json gate.json",
-        "python -m evaluator.harness score-many --protocol quick --json scores.json",
-        "python -m evaluator.harness table --gate gate.json --scores scores.json > docs/problems.md",
-        "```",
-        "",
         f"Bound at the default size on h100x4, of {total} problems: {told}. "
         "(Published by the paper: link 75 %, HBM 18 %, compute 7 %.)",
         "",
@@ -78,4 +70,14 @@ def render(gate_json: Path | None, scores_json: Path | None, note: str = "") -> 
         "|" + "---|" * (8 + len(TARGETS)),
     ]
     lines += [_row(p, gates.get(p.slug), scores.get(p.slug)) for p in all_problems()]
+    lines += [
+        "",
+        "This page is generated, not written:",
+        "",
+        "```",
+        "python -m evaluator.harness gate --json gate.json",
+        "python -m evaluator.harness score-many --protocol quick --json scores.json",
+        "python -m evaluator.harness table --gate gate.json --scores scores.json > docs/problems.md",
+        "```",
+    ]
     return "\n".join(lines) + "\n"

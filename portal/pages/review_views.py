@@ -95,11 +95,13 @@ def batch(request: HttpRequest) -> HttpResponse:
 def _tell(request: HttpRequest, placed: review.Placed) -> None:
     if placed.orders:
         messages.success(
-            request, f"{_submissions(placed.orders)} scored again, after what waits for a verdict."
+            request,
+            f"{_submissions(placed.orders)} to be scored again, after what waits for a first verdict.",
         )
     if placed.busy:
         told = (
-            f"{_submissions(placed.busy)} left out: measured a second time at this moment. Order again later."
+            f"{_submissions(placed.busy)} left out, since a second measurement runs at this moment. "
+            "Order again once it has ended."
         )
         messages.warning(request, told)
     if not any(placed):

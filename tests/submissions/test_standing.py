@@ -241,7 +241,7 @@ def test_bulk_orders_from_the_queue_page(client: Client) -> None:
     Rescore.objects.all().delete()
     client.force_login(staff())
     answer = client.post("/review/rescore/", {"problem": "allreduce", "reason": "new inputs"}, follow=True)
-    assert "1 submission is scored again" in answer.content.decode()
+    assert "1 submission is to be scored again" in answer.content.decode()
     assert Rescore.objects.get().reason == "new inputs"
     client.post("/review/rescore/", {"problem": "allreduce", "reason": ""})
     assert AuditEvent.objects.filter(action="batch.rescore").count() == 1
