@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.db import OperationalError
 from django.http import Http404, HttpRequest, JsonResponse, UnreadablePostError
 from rest_framework import exceptions, status
 from rest_framework.response import Response
@@ -38,6 +39,8 @@ def body(
     }
 
 
+RETRY_AFTER_S = 5
+AGAIN = f"Send the same request again in {RETRY_AFTER_S} seconds; under an Idempotency-Key nothing is taken twice."
 MISSING_KEY = "Send your key in the header 'Authorization: Token <key>'. Make one under API tokens."
 
 
@@ -64,8 +67,16 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
         problem = _plain(400, "malformed", "The request is malformed or was cut short. Send it again, whole.")
     else:
         logger.exception("API view failed", exc_info=exc)
-        problem = _plain(500, "internal", "Our fault. Please tell us the request_id.")
+        problem = _fault(exc, headers)
     return Response(problem, status=int(str(problem["status"])), headers=headers, content_type=CONTENT_TYPE)
+
+
+def _fault(exc: Exception, headers: dict[str, str]) -> dict[str, object]:
+    """What is none of the caller's doing; it may be over in a moment where the database is locked or away."""
+    if not isinstance(exc, OperationalError):
+        return _plain(500, "internal", "Our fault. Please tell us the request_id.")
+    headers["Retry-After"] = str(RETRY_AFTER_S)
+    return _plain(503, "database.unavailable", f"The database does not answer. {AGAIN}")
 
 
 def refusal(error: DomainError) -> JsonResponse:
@@ -90,6 +101,7 @@ _TITLES = {
     415: "Unsupported media type",
     429: "Too many requests",
     500: "Our fault",
+    503: "Not at this moment",
 }
 
 

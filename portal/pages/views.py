@@ -113,6 +113,7 @@ _ERRORS = {
     403: ("Not for you", "You are not allowed to do this. If you had a form open for long, load it again."),
     404: ("Nothing here", "There is nothing at this address, or it is not yours to see."),
     500: ("Our fault", "Something broke on our side. It is in our log under the id below."),
+    503: ("Not at this moment", "The database does not answer. Go back and try again in a few seconds."),
 }
 
 
@@ -131,8 +132,8 @@ def error(request: HttpRequest, code: int) -> HttpResponse:
     if request.path.startswith("/api/"):
         return problem_json.response(request, code, title.lower().replace(" ", "_"), advice)
     context: dict[str, Any] = {"code": code, "title": title, "advice": advice, "request_id": request_id.get()}
-    if code == 500:  # nothing that could fail once more: no user, no database
-        return render(None, "500.html", context, status=500)
+    if code >= 500:  # nothing that could fail once more: no user, no database
+        return render(None, "500.html", context, status=code)
     return render(request, "pages/error.html", context, status=code)
 
 

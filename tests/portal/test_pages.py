@@ -10,6 +10,7 @@ from urllib.parse import urljoin
 import pytest
 from django.conf import settings as django_settings
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 
@@ -329,6 +330,23 @@ def test_errors_have_pages_and_problems(client: Client, db: None, monkeypatch: p
     assert (failed.status_code, "Our fault" in failed.content.decode()) == (500, True)
     assert "boom" not in failed.content.decode()
     assert failed["X-Request-Id"] in failed.content.decode()
+
+
+def test_a_database_that_is_locked_is_no_fault_but_a_reason_to_try_again(
+    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*_: Any, **__: Any) -> None:
+        raise OperationalError("database is locked")
+
+    monkeypatch.setattr("portal.pages.views.evaluator.hosts", locked)
+    monkeypatch.setattr("portal.submissions.api.submit", locked)
+    page = client.get("/status/")
+    assert (page.status_code, "try again" in page.content.decode()) == (503, True)
+    client.force_login(factories.UserFactory())
+    sent = {"source": factories.GOOD, "problem": "allreduce", "target": "cpu4"}
+    answer = client.post("/api/v1/submissions/", sent, content_type="application/json")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert answer.json()["code"] == "database.unavailable"
 
 
 @pytest.mark.parametrize("folder", ["static/vendor", "tests/vendor"])
