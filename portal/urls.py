@@ -3,7 +3,11 @@
 from django.contrib import admin
 from django.urls import include, path
 
+from portal.core import query
+from portal.core.throttles import guarded
+
 urlpatterns = [
+    path("admin/login/", query.takes("next")(guarded(admin.site.login))),
     path("admin/", admin.site.urls),
     path("api/", include("portal.api_urls")),
     path("accounts/", include("portal.accounts.urls")),

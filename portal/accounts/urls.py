@@ -5,25 +5,28 @@ from django.urls import path
 
 from portal.accounts import views
 from portal.core import query
+from portal.core.throttles import guarded
 
 app_name = "accounts"
 
 urlpatterns = [
-    path("signup/", views.sign_up, name="signup"),
+    path("signup/", guarded(views.sign_up), name="signup"),
     path(
         "login/",
-        query.takes("next")(
-            auth.LoginView.as_view(template_name="accounts/login.html", redirect_authenticated_user=True)
+        guarded(
+            query.takes("next")(
+                auth.LoginView.as_view(template_name="accounts/login.html", redirect_authenticated_user=True)
+            )
         ),
         name="login",
     ),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path(
         "password/",
-        views.ChangePassword.as_view(),
+        guarded(views.ChangePassword.as_view()),
         name="password",
     ),
-    path("password/reset/", views.ResetPassword.as_view(), name="reset"),
+    path("password/reset/", guarded(views.ResetPassword.as_view()), name="reset"),
     path(
         "password/reset/sent/",
         auth.PasswordResetDoneView.as_view(

@@ -1,4 +1,4 @@
-"""Request limits per minute, said in the `RateLimit` headers of every API answer.
+"""Request limits per minute, said in the `RateLimit` headers of every API answer; forms with a password have one too.
 
 A request costs one operation of the cache: it adds one to the count of its reader in the present window. Windows
 follow each other on the clock, so that readers, processes and headers agree on when the next one begins.
@@ -7,16 +7,19 @@ follow each other on the clock, so that readers, processes and headers agree on 
 from __future__ import annotations
 
 import time
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.core.cache import cache
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 from rest_framework.throttling import BaseThrottle
 
+from portal.core.errors import TooMany
+
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponseBase
     from rest_framework.views import APIView
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -83,6 +86,19 @@ def _one_more(key: str, seconds: int) -> int:
 def address_of(request: HttpRequest | Request) -> str:
     """Return what a reader who is not signed in is counted by."""
     return f"a{BaseThrottle().get_ident(request)}"  # type: ignore[arg-type]
+
+
+def guarded(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Let an address send a form only so often that guessing passwords, or making accounts, leads nowhere."""
+
+    @wraps(view)
+    def counted(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if request.method == "POST" and not (now := count("sign", address_of(request))).allowed:
+            told = f"From your address this was tried too often. Try again in {now.reset} seconds."
+            raise TooMany("rate.sign", told, retry_after=now.reset)
+        return view(request, *args, **kwargs)
+
+    return counted
 
 
 class ScopeThrottle(BaseThrottle):

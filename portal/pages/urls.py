@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from portal.core.throttles import guarded
 from portal.pages import account_views as account
 from portal.pages import review_views as review
 from portal.pages import submission_views as submissions
@@ -12,7 +13,7 @@ app_name = "pages"
 urlpatterns = [
     path("", views.home, name="home"),
     path("problems/<slug:slug>/", views.problem, name="problem"),
-    path("account/", account.account, name="account"),
+    path("account/", guarded(account.account), name="account"),
     path("account/data.zip", account.download, name="account_data"),
     path("submit/", submissions.submit_form, name="submit"),
     path("runs/new/", submissions.new_run, name="new_run"),

@@ -112,6 +112,7 @@ _ERRORS = {
     400: ("This request makes no sense to us", "Go back and try again; if a link brought you here, tell us."),
     403: ("Not for you", "You are not allowed to do this. If you had a form open for long, load it again."),
     404: ("Nothing here", "There is nothing at this address, or it is not yours to see."),
+    429: ("Too often", "Try again in a minute."),
     500: ("Our fault", "Something broke on our side. It is in our log under the id below."),
     503: ("Not at this moment", "The database does not answer. Go back and try again in a few seconds."),
 }
@@ -123,7 +124,10 @@ def refusal(request: HttpRequest, error: DomainError) -> HttpResponse:
         return problem_json.refusal(error)
     title, _ = _ERRORS.get(error.status, _ERRORS[400])
     context = {"code": error.status, "title": title, "advice": error.message, "request_id": request_id.get()}
-    return render(request, "pages/error.html", context, status=error.status)
+    answer = render(request, "pages/error.html", context, status=error.status)
+    if retry_after := error.extra.get("retry_after"):
+        answer["Retry-After"] = str(retry_after)
+    return answer
 
 
 def error(request: HttpRequest, code: int) -> HttpResponse:

@@ -238,7 +238,10 @@ REST_FRAMEWORK = {
         "anon": env.str("PKB_RATE_ANON", default="120/min"),
         "user": env.str("PKB_RATE_USER", default="600/min"),
         "submit": env.str("PKB_RATE_SUBMIT", default="60/min"),
+        "sign": env.str("PKB_RATE_SIGN", default="20/min"),  # forms that take a password or make an account
     },
+    # How many proxies stand before us and add to X-Forwarded-For; 0: the header is anybody's word, and not read.
+    "NUM_PROXIES": env.int("PKB_PROXIES", default=0),
     "EXCEPTION_HANDLER": "portal.core.problem_json.exception_handler",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }

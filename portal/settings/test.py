@@ -33,5 +33,6 @@ REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"] = {
     "anon": "100000/min",
     "user": "100000/min",
     "submit": "100000/min",
+    "sign": "100000/min",
 }
 LONG_POLL_MAX_S = 1
