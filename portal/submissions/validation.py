@@ -5,9 +5,12 @@ Everything less certain is accepted and may end as `contract_error`.
 """
 
 import ast
+import codecs
 import hashlib
+import io
 import re
 import symtable
+import tokenize
 from dataclasses import dataclass
 
 from portal.core.errors import InvalidInput
@@ -74,12 +77,17 @@ def read_source(
     else:
         raw = content
         main, kept = decode(content, "the file", field), "solution.py"
+    _demand_encoding(raw, field)
     check_entry(main, arity, field)
     return Source(kept, content, hashlib.sha256(content).hexdigest(), main, hashlib.sha256(raw).hexdigest())
 
 
 def decode(data: bytes, name: str, field: str = _FIELD) -> str:
     """Return text, or raise InvalidInput for what is not UTF-8 or holds a NUL."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InvalidInput(
+            "source.not_utf8", f"The bytes of {name} are UTF-16. Save the file as UTF-8.", field=field
+        )
     if (position := data.find(b"\0")) >= 0:
         raise InvalidInput(
             "source.nul",
@@ -92,6 +100,19 @@ def decode(data: bytes, name: str, field: str = _FIELD) -> str:
         raise InvalidInput(
             "source.not_utf8",
             f"Byte {error.start} of {name} (0x{data[error.start]:02x}) is not UTF-8. Save the file as UTF-8.",
+            field=field,
+        ) from error
+
+
+def _demand_encoding(data: bytes, field: str) -> None:
+    """Refuse a declaration of an encoding with which Python cannot read the file."""
+    lines = io.BytesIO(data.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
+    try:
+        tokenize.detect_encoding(lines.readline)
+    except SyntaxError as error:
+        raise InvalidInput(
+            "source.encoding",
+            f"Python cannot read the file: {error.msg}. Remove the line that declares the encoding; UTF-8 needs none.",
             field=field,
         ) from error
 

@@ -118,6 +118,13 @@ def test_an_arity_that_is_not_certain_is_let_in(text: str) -> None:
     read(text)
 
 
+@pytest.mark.parametrize(
+    "lines", ["# coding: utf-8\nx = 1", "# coding: latin-1\r\nx = 1", "# a\rx = 'coding: nope'"]
+)
+def test_a_declared_encoding_that_python_knows_is_let_in(lines: str) -> None:
+    read(f"{lines}\ndef solution(x): pass")
+
+
 def test_syntax_errors_say_the_line() -> None:
     error = refusal("import torch\n\ndef solution(x:\n    return x\n")
     assert error.code == "source.syntax_error"
@@ -130,14 +137,27 @@ def test_syntax_errors_say_the_line() -> None:
     [
         (b"", "source.empty"),
         (b"def solution(x): pass\xff", "source.not_utf8"),
-        (b"\xfe\xff\x00d", "source.nul"),
+        (b"\xfe\xff\x00d", "source.not_utf8"),
+        (b"# coding: nope\ndef solution(x): pass", "source.encoding"),
+        (b"\xef\xbb\xbf# coding: latin-1\ndef solution(x): pass", "source.encoding"),
         (b"def solution(x): '\0'", "source.nul"),
         (b"#" * (MAX_BYTES + 1), "source.too_large"),
         (b"x = " + b"(" * 300 + b")" * 300, "source.syntax_error"),
         (b"x = " + b"-" * 100_000 + b"1", "source.too_complex"),
         (b"x = a" + b".b" * 100_000, "source.too_complex"),
     ],
-    ids=["empty", "not UTF-8", "UTF-16", "NUL", "too large", "parentheses", "unary", "attributes"],
+    ids=[
+        "empty",
+        "not UTF-8",
+        "UTF-16",
+        "unknown encoding",
+        "BOM and another",
+        "NUL",
+        "too large",
+        "parentheses",
+        "unary",
+        "attributes",
+    ],
 )
 def test_what_is_no_source_is_refused(content: bytes, code: str) -> None:
     error = refusal(content)
