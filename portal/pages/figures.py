@@ -56,7 +56,7 @@ def interval(timing: dict[str, Any]) -> Interval | None:
 def bars(timing: dict[str, Any], roofline: dict[str, Any] | None) -> list[Bar]:
     """Return bars for the solution, the reference and the roofline, the longest over the full width."""
     rows = [
-        ("your file", timing.get("solution_ms"), True),
+        ("this file", timing.get("solution_ms"), True),
         ("reference", timing.get("reference_ms"), False),
         ("roofline", (roofline or {}).get("t_roof_ms"), False),
     ]

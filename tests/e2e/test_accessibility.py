@@ -22,6 +22,7 @@ SETUP = """
 from tests import factories
 from tests.portal.test_profile import SEEN
 from portal.accounts.models import User
+from portal.submissions.models import Entrant
 from problems.models import Problem, Target
 author = factories.UserFactory(username="walker")
 author.set_password("correct horse battery"); author.save()
@@ -42,6 +43,8 @@ seeder = Seeder()
 runs = [seeder.run(seeder.model(n), n, agentic=n == 1, verified=n < 3) for n in range(4)]
 for run in runs:
     seeder.fill(run, common["target"], 1, steps=3 if run.harness == "agentic" else 1)
+Entrant.objects.filter(pk=runs[1].entrant_id).update(name="W" * 115)  # people choose names, and need no spaces
+rows.append(factories.submission(author, run=runs[1], sample=99, **common))
 print(",".join(f"/submissions/{row.pk}/" for row in rows))
 print(f"/boards/models/{runs[1].entrant.slug}/,/boards/compare/?run={runs[0].pk}&run={runs[1].pk}")
 """
