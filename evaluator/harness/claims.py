@@ -142,17 +142,18 @@ def describe(claim: Any) -> str:
     return repr(body)
 
 
-def difference(got: Any, want: Any, path: str = "") -> tuple[str, str] | None:
+def difference(got: Any, want: Any, path: str = "", *, any_dtype: bool = False) -> tuple[str, str] | None:
     """The first place where two claims differ: (kind, sentence), else None.
 
-    kind: type, structure, dtype or shape. Plain values are compared with the values, not here.
+    kind: type, structure, dtype or shape. Plain values are compared with the values, not here. `any_dtype`: where
+    one dtype is claimed for another, it need only be one that can be read.
     """
     where = f"output {path}" if path else "the output"
-    found = _difference(got, want, path, where)
+    found = _difference(got, want, path, where, any_dtype)
     return (found[0], words(found[1], MAX_WORDS)) if found else None
 
 
-def _difference(got: Any, want: Any, path: str, where: str) -> tuple[str, str] | None:
+def _difference(got: Any, want: Any, path: str, where: str, any_dtype: bool) -> tuple[str, str] | None:
     ((have, mine),), ((need, theirs),) = got.items(), want.items()
     if have == "x":
         return "type", f"{where} is a {mine}; return tensors, numbers and lists or dicts of them"
@@ -161,7 +162,7 @@ def _difference(got: Any, want: Any, path: str, where: str) -> tuple[str, str] |
     if have == "t":
         if mine[1] != theirs[1]:
             return "shape", f"{where} has shape {tuple(mine[1])}, expected {tuple(theirs[1])}"
-        if mine[0] != theirs[0]:
+        if mine[0] != theirs[0] and not (any_dtype and mine[0] in DTYPES):
             return "dtype", f"{where} has dtype {mine[0]}, expected {theirs[0]}"
         return None
     if have not in ("l", "d"):
@@ -171,7 +172,7 @@ def _difference(got: Any, want: Any, path: str, where: str) -> tuple[str, str] |
     if list(left) != list(right):
         return "structure", f"{where} has {len(left)} parts, expected {len(right)}"
     for key, item in left.items():
-        found = difference(item, right[key], f"{path}.{key}" if path else str(key))
+        found = difference(item, right[key], f"{path}.{key}" if path else str(key), any_dtype=any_dtype)
         if found:
             return found
     return None
