@@ -201,10 +201,10 @@ class Run:
             raise JudgeFault(f"the reference did not start: {told}") from failure
         kind = CardSession if self._on_cards else protocol.Session
         session = kind(self.problem, self.cases, reference, self._should_stop)
-        session.measure_handshake()
         if paper:
             # Alone on the host: the submission's job does not exist yet.
             self.bench.settle()
+            session.measure_handshake()
             session.timing.before = session.reference_block()
             submission = self._job("submission", self._sent, sizes)
             self.bench.start_next()
@@ -213,6 +213,10 @@ class Run:
         except JobFailed as failure:
             self.session = session
             raise session.blamed(failure, submission) from failure
+        if not paper and self.protocol_name != "check":
+            # Not before: what the file does at import, or a template that starts, would count as the protocol's cost.
+            self.bench.settle()
+            session.measure_handshake()
         session.submission = submission
         self.session = session
         self._measure(session)
