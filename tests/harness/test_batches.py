@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -14,21 +11,8 @@ import torch
 
 from evaluator.harness import encode
 from evaluator.harness.cardjob import _filled
-from evaluator.harness.warm import RANK_CODE
 
 LANE = 4096
-
-
-@pytest.fixture
-def shim(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The shim as a rank imports it, off this process's path again afterwards."""
-    known = set(sys.modules)
-    monkeypatch.syspath_prepend(str(RANK_CODE))
-    yield importlib.import_module("shim")
-    for name in set(sys.modules) - known:
-        file = getattr(sys.modules[name], "__file__", None) or ""
-        if file.startswith(str(RANK_CODE)):
-            del sys.modules[name]
 
 
 class Memory:

@@ -7,6 +7,7 @@ wrong answer right: the supervisor times, compares and decides.
 
 from __future__ import annotations
 
+import errno
 import faulthandler
 import importlib.util
 import json
@@ -28,7 +29,7 @@ from lanes import Lane, Lanes
 from recipe import Decoder, reader, storage_of
 
 ALIGN = 64
-MAX_TEXT = 16000
+MAX_TEXT, MAX_NAME = 16000, 100
 MAX_PARTS = 2000
 MAX_SHARED, MAX_PATH = 100, 100
 MAX_BITS = 62
@@ -46,12 +47,15 @@ def _describe(error: BaseException, phase: str) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)
     inside = [frame for frame in frames if not frame.filename.startswith(os.path.dirname(__file__))]
     text = "".join(traceback.format_exception(error))
-    name = type(error).__name__
+    try:
+        message = str(error)[:MAX_TEXT]
+    except Exception as own:  # noqa: BLE001 (the file's own `__str__` may fail, too)
+        message = f"its message cannot be made: __str__ raised {type(own).__name__}"
     return {
         "t": "error",
         "phase": phase,
-        "type": name,
-        "message": str(error)[:MAX_TEXT],
+        "type": type(error).__name__[:MAX_NAME],
+        "message": message,
         "traceback": text[-MAX_TEXT:],
         "outside": not inside,
         "line": next((f.lineno for f in reversed(frames) if f.filename.endswith("solution.py")), None),
@@ -167,7 +171,12 @@ class Rank:
             done["shared"] = writer.shared[:MAX_SHARED]
         if self.late_builds:
             done["built"] = self.late_builds
-        self.send(done)
+        try:
+            self.send(done)
+        except OSError as error:
+            if error.errno != errno.EMSGSIZE:
+                raise
+            self.send({**done, "claim": {"x": "tree that takes too many words"}})
 
     def _take(self, message: dict[str, Any]) -> None:
         """The recipe of a call and, on cards that rank times, its lane."""
