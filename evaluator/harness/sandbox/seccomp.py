@@ -56,6 +56,16 @@ TRAFFIC_OPTIONS = {
 """Refused (level, option) of sockets. By them the kernel sends on when it is told to, in pieces as small as it is told:
 work for the processor that goes on while the job is frozen."""
 
+PROGRAM_OPTIONS = {
+    "SO_ATTACH_FILTER": (1, 26),
+    "SO_ATTACH_BPF": (1, 50),
+    "SO_ATTACH_REUSEPORT_CBPF": (1, 51),
+    "SO_ATTACH_REUSEPORT_EBPF": (1, 52),
+}
+"""Refused, too: programs that the kernel runs on what a socket is sent, in the sender's time, which may be the
+supervisor's. It never pauses in them: 2000 walks through a packet of 8 kB take 10 ms, and one packet may go to
+thousands of sockets, while nothing else has that core and nobody there can be stopped."""
+
 LINGER = (1, 13)
 """SO_LINGER: the call says yes and does nothing. With it, who closes a socket last waits as long as its owner chose:
 it may be the supervisor that was sent the descriptor, or a thread of the kernel. Some libraries ask for 0 seconds."""
@@ -96,7 +106,7 @@ def _refuse_by_argument(lib: ModuleType, rules: object) -> None:
     add(lib.ERRNO(errno.ENOSYS), clone3 if clone3 >= 0 else 435)
     for request in _TERMINAL_INJECTION:
         add(refuse, "ioctl", lib.Arg(1, lib.MASKED_EQ, _LOW_WORD, request))
-    answers = [(refuse, option) for option in TRAFFIC_OPTIONS.values()]
+    answers = [(refuse, option) for option in (TRAFFIC_OPTIONS | PROGRAM_OPTIONS).values()]
     for answer, option in (*answers, (lib.ERRNO(0), LINGER)):
         whole = [lib.Arg(at, lib.MASKED_EQ, _LOW_WORD, value) for at, value in enumerate(option, 1)]
         add(answer, "setsockopt", *whole)
