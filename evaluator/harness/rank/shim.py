@@ -465,6 +465,7 @@ def run(
         if order["address_space"] is not None:
             apart.limit_address_space(order["address_space"])
         sys.argv = ["solution.py"]
+        sys.path.append(order["job_folder"])  # where a process that the file spawns finds the file
         control = socket.socket(fileno=control_fd)
         me = Rank(rank, order, control, inputs_fd, outputs_fd, *card_fds)
         code = me.record() if order.get("record") else me.serve()
