@@ -29,6 +29,9 @@ def check(args: argparse.Namespace) -> None:
         count = getattr(args, name, None)
         if count is not None and not count > 0:
             raise ValueError(f"--{name} must be more than 0, not {count}")
+    seed = getattr(args, "seed", None)
+    if seed is not None and seed < 0:
+        raise ValueError(f"--seed must not be negative: {seed}")
     target = getattr(args, "target", None)
     if target is not None:
         load_target(target)

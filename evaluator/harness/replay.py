@@ -63,13 +63,16 @@ def read(text: str, size: str | None = None) -> Recorded:
         raise ValueError(f"the result has no size {size!r}")
     try:
         timing = found.get("timing")
+        seed = int(found["seeds"]["secret"])
+        if seed < 0:
+            raise ValueError(f"no run had the seed {seed}")
         return Recorded(
             problem=_word(found["problem"]["slug"]),
             revision=_word(found["problem"]["revision"]),
             target=_word(found["target"]),
             size=_word(found["size"]),
             protocol=_word(found["protocol"]),
-            seed=int(found["seeds"]["secret"]),
+            seed=seed,
             verdict=_word(found["verdict"]),
             code=_word(found["code"]),
             source_sha256=_word(found.get("source_sha256") or ""),

@@ -85,6 +85,10 @@ COMMANDS = {
         ["score", "--problem", "1", "--solution", "{t}/s.py", "--target", "h200x1"],
         "--protocol check",
     ),
+    "negative seed": (
+        ["score", "--problem", "1", "--solution", "{t}/s.py", "--seed", "-1"],
+        "must not be negative",
+    ),
     "result into nowhere": (
         ["score", "--problem", "1", "--solution", "{t}/s.py", "--json", "{t}/no/out.json"],
         "cannot be written",

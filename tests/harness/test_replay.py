@@ -120,6 +120,7 @@ def test_the_portals_answer_and_its_cells_are_understood(tmp_path: Path, judge: 
         result(seeds={}),
         result(seeds={"secret": "x"}),
         result(seeds={"secret": float("inf")}),
+        result(seeds={"secret": "-1"}),
         result(problem={"slug": "no such problem", "revision": "1"}),
         result(timing={"noise_floor": 0.03}),
         result(timing={"speedup": None, "speedup_low": 1, "speedup_high": 1}),
