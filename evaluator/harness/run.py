@@ -231,8 +231,7 @@ class Run:
             self.stage("warmup", calls=plan.warmup)
             session.warm_up(plan.warmup)
             self.stage("timing", pairs=plan.pairs)
-            for number in range(plan.pairs):
-                session.run_pair(plan.block, number)
+            session.run_pairs(plan)
         if self.protocol_name == "paper":
             self.upstream = upstream.run(session)
         self._look_at(session)

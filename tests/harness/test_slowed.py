@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -9,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from evaluator.harness import run
-from evaluator.harness.protocol import Session, Timing
+from evaluator.harness.protocol import ENOUGH_S, LEAST_PAIRS, LEAST_WARMUP, Plan, Session, Timing
 
 
 @pytest.mark.parametrize(
@@ -36,13 +37,14 @@ class _Slept(Session):
 
     def __init__(self, beside: float, disturbed: int) -> None:
         self.timing = Timing(before=1.0, disturbed=disturbed)
+        self.spent = 0.0
         self._beside = beside
         self.submission = cast(Any, SimpleNamespace(close=lambda: None))
 
     def run_trials(self) -> None: ...
 
     def plan(self, protocol: str) -> Any:
-        return SimpleNamespace(timed=True, warmup=0, pairs=6, block=1)
+        return Plan("paper", True, pairs=6, block=1, warmup=0)
 
     def warm_up(self, count: int) -> None: ...
 
@@ -68,3 +70,40 @@ def test_a_slowed_reference_is_not_steady(
     monkeypatch.setattr(score, "_look_at", nothing)
     score._measure(_Slept(beside, disturbed))
     assert score.steady is steady
+
+
+class _Sleeper(Session):
+    """A session whose submission takes `seconds` for each call; turns are stand-ins."""
+
+    def __init__(self, seconds: float) -> None:
+        self.timing, self.spent, self.next_call, self.limit = Timing(), 0.0, 0, 10.0
+        self.cases = cast(Any, SimpleNamespace(call=lambda number: number))
+        self.rng = random.Random(1)
+        self._seconds = seconds
+
+    def run_reference(self, call: Any) -> Any:
+        return SimpleNamespace(seconds=0.003, claims=[], outputs=[], inout=[], spans=[None])
+
+    def run_submission(self, call: Any, limit: float) -> Any:
+        return SimpleNamespace(seconds=self._seconds, claims=[], outputs=[], inout=[], spans=[None])
+
+    def judge(self, *facts: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("seconds", "warmup", "calls"),
+    [
+        (0.003, 500, 100),
+        (9.9, 7, LEAST_PAIRS),
+        (1.0, 61, LEAST_PAIRS),
+        (0.11, 500, 5 * LEAST_PAIRS),
+    ],
+)
+def test_a_submission_that_sleeps_does_not_hold_the_host(seconds: float, warmup: int, calls: int) -> None:
+    session = _Sleeper(seconds)
+    session.warm_up(500)
+    session.run_pairs(Plan("paper", True, pairs=20, block=5, warmup=500))
+
+    assert session.timing.warmup == warmup >= LEAST_WARMUP
+    assert len(session.timing.solution_calls) == calls
+    assert session.spent <= ENOUGH_S + (1 + LEAST_PAIRS) * seconds
