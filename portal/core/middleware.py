@@ -7,6 +7,7 @@ from collections.abc import Callable
 from django.conf import settings
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 
 from portal.core import problem_json
 from portal.core.request_id import request_id
@@ -51,16 +52,19 @@ class BodyLimitMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if "HTTP_TRANSFER_ENCODING" in request.META:  # Django would take it for an empty body
-            return problem_json.response(
-                request,
-                411,
-                "request.length_required",
-                "The body came in chunks, without its length. Send it whole, with Content-Length.",
-            )
         length = request.META.get("CONTENT_LENGTH") or "0"
+        if "HTTP_TRANSFER_ENCODING" in request.META:  # Django would take it for an empty body
+            told = "The body came in chunks, without its length. Send it whole, with Content-Length."
+            return _refused(request, 411, "request.length_required", told)
         if length.isascii() and length.isdigit() and int(length) > settings.REQUEST_MAX_BYTES:
-            return problem_json.response(
-                request, 413, "request.too_large", f"At most {settings.REQUEST_MAX_BYTES:,} bytes are taken."
-            )
+            told = f"At most {settings.REQUEST_MAX_BYTES:,} bytes are taken."
+            return _refused(request, 413, "request.too_large", told)
         return self.get_response(request)
+
+
+def _refused(request: HttpRequest, status: int, code: str, told: str) -> HttpResponse:
+    """A problem for programs; for people a page that needs neither their session nor the database."""
+    if request.path.startswith("/api/"):
+        return problem_json.response(request, status, code, told)
+    context = {"code": status, "title": "Not taken", "advice": told, "request_id": request_id.get()}
+    return render(None, "500.html", context, status=status)

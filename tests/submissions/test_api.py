@@ -429,6 +429,9 @@ def test_a_body_that_says_it_is_huge_is_refused_unread(api: Client, settings: An
     settings.REQUEST_MAX_BYTES = 1000
     response = api(factories.UserFactory()).post(URL, form(file=upload("#" * 2000)))
     demand_problem(response, 413, "request.too_large")
+    page = api(factories.UserFactory()).post("/submit/", {"file": upload("#" * 2000)})
+    assert (page.status_code, page["Content-Type"]) == (413, "text/html; charset=utf-8")
+    assert "At most 1,000 bytes" in page.content.decode()
 
 
 def test_a_body_in_chunks_is_told_so_and_not_taken_for_an_empty_one(api: Client) -> None:
