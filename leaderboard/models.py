@@ -126,6 +126,9 @@ class RunSummary(models.Model):
     rules = models.CharField(
         max_length=40, blank=True, default="", help_text="Protocol version under which it was taken."
     )
+    public = models.BooleanField(
+        default=False, help_text="Whether anybody may see a result of it for boards."
+    )
     samples = models.PositiveIntegerField(default=0)
     pass_1 = models.FloatField(default=0.0)
     fast_1 = models.FloatField(default=0.0)

@@ -62,11 +62,18 @@ def counted(target: Target, size: str) -> Any:
     return scores.provenance_current().shown()
 
 
+def _public(**here: Any) -> QuerySet[Score]:
+    """Results for boards that anybody may see."""
+    return Score.objects.filter(**here, submission__mode="score", submission__results_public=True)
+
+
 def seen() -> QuerySet[RunSummary]:
-    """Summaries of runs that have a result for boards which anybody may see; of others not even a name is told."""
-    here = {name: OuterRef(name) for name in ("run", "target", "size")}
-    public = Score.objects.filter(**here, submission__mode="score", submission__results_public=True)
-    return RunSummary.objects.filter(Exists(public))
+    """Summaries of runs that have a result for boards which anybody may see; of others not even a name is told.
+
+    What is due is looked up: kept, it may be of before.
+    """
+    found = _public(**{name: OuterRef(name) for name in ("run", "target", "size")})
+    return RunSummary.objects.filter(~due() & Q(public=True) | due() & Exists(found))
 
 
 def entries(*, run_id: int, target: Target, size: str) -> list[Entry]:
@@ -309,6 +316,7 @@ def refresh(*, run: ModelRun, target: Target, size: str) -> RunSummary:
     summary.cells, summary.detail = figure_cells.kept(summary.figures), detail(found)
     for name, value in columns(summary.figures).items():
         setattr(summary, name, value)
+    summary.public = _public(run=run, target=target, size=size).exists()
     summary.due, summary.rules = False, RULES
     summary.updated_at = timezone.now()
     summary.save()
