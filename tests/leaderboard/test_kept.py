@@ -405,7 +405,7 @@ def test_the_api_counts_a_kept_answer_against_the_limit(
     assert left == ["2", "1", "0"]
     refused = client.get(path)
     assert (refused.status_code, refused["RateLimit"].split("r=")[1][0]) == (429, "0")
-    assert client.get(path, headers={"X-Forwarded-For": "203.0.113.9"}).status_code == 200
+    assert client.get(path, REMOTE_ADDR="203.0.113.9").status_code == 200
 
 
 def test_the_api_answers_in_json_or_refuses(client: Client, zebra: Score) -> None:
