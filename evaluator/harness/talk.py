@@ -22,6 +22,8 @@ from evaluator.harness.warm import Template
 from problems.registry import Target
 
 BUILDERS = {"ninja", "cc1plus", "cc1", "as", "ld", "nvcc", "cicc", "ptxas", "cudafe++", "collect2"}
+BETWEEN_S = 10.0
+"""So long after a compiler was seen a build still counts as going on: Inductor's is Python alone in between."""
 GRACE_S = 1.5
 STACKS_S = 1.0
 STACK_BYTES = 64 * 1024
@@ -43,6 +45,7 @@ class Talk:
         self._sequence = 0
         self._poll = select.poll()
         self._build_until: float | None = None
+        self._compiler_seen = -BETWEEN_S
         self._long = False
         self._woken = 0.0
         """When the last message came in: reading it is not the ranks' time."""
@@ -88,12 +91,12 @@ class Talk:
         while len(got) < self.world_size:
             left = deadline - time.monotonic()
             if left <= 0:
-                if time.monotonic() < self._build_until and self._building():
-                    deadline = min(self._build_until, time.monotonic() + 5.0)
-                    continue
-                raise self._failed("deadline", phase, got)
+                deadline = self._put_off(phase, got)
+                continue
             ready = self._poll.poll(0 if spin else min(left, 1.0) * 1000)
             self._woken = time.perf_counter()
+            if not ready and not spin:
+                self._builds()
             self._before_last(ready, got, at_last)
             for descriptor, _ in ready:
                 self._take(descriptor, wanted, phase, got)
@@ -102,6 +105,13 @@ class Talk:
         if self._long:
             self._freeze(phase)  # what is in the messages takes long to read, too
         return [got[rank] for rank in range(self.world_size)]
+
+    def _put_off(self, phase: str, got: dict[int, dict[str, Any]]) -> float:
+        """A later deadline where something is built inside; JobFailed where nothing is, or for too long."""
+        until = self._build_until or 0.0
+        if time.monotonic() < until and self._builds():
+            return min(until, time.monotonic() + 5.0)
+        raise self._failed("deadline", phase, got)
 
     def _before_last(
         self,
@@ -249,7 +259,14 @@ class Talk:
         texts = {rank: own_frames(clean_text(raw[:16000])) for rank, raw in found.items()}
         return {rank: text for rank, text in texts.items() if 'File "' in text}  # others are with the shim
 
-    def _building(self) -> bool:
+    def _builds(self) -> bool:
+        """Whether something is built inside: a compiler is at work, or was when we looked before."""
+        now = time.monotonic()
+        if self._compiles():
+            self._compiler_seen = now
+        return now - self._compiler_seen < BETWEEN_S
+
+    def _compiles(self) -> bool:
         """Whether a program of the host's compiler runs inside; a mere name or a copy does not count."""
         for pid in self.box.pids():
             try:
