@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import platform
+import socket
 import struct
 from functools import cache
 
@@ -23,6 +24,7 @@ X86_64, I386 = 0xC000003E, 0x40000003
 X32 = 0x40000000
 ALLOW, EPERM, ENOSYS = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
 NO_FAMILY = 0x00050000 | errno.EAFNOSUPPORT
+NO_PROTOCOL = 0x00050000 | errno.EPROTONOSUPPORT
 
 # Numbers of x86_64, written down apart from the library that made the filter.
 REFUSED = {
@@ -157,6 +159,13 @@ def test_socket_families_are_an_allow_list(family: int) -> None:
     assert verdict(SOCKET, family | 1 << 32) in (wanted, NO_FAMILY)
 
 
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+@pytest.mark.parametrize("protocol", [0, 6, 17, 132, 136, 262, 1 << 32 | 262])
+def test_internet_sockets_speak_tcp_and_udp(family: int, protocol: int) -> None:
+    assert verdict(SOCKET, family, socket.SOCK_STREAM, protocol) == (ALLOW if protocol <= 17 else NO_PROTOCOL)
+    assert verdict(SOCKET, socket.AF_UNIX, socket.SOCK_STREAM, protocol) == ALLOW
+
+
 REAL = """
 import ctypes, errno, json, os, socket, subprocess, sys, threading
 libc = ctypes.CDLL(None, use_errno=True)
@@ -177,6 +186,7 @@ said = {
     "x32 getpid": call(0x40000000 | 39),
     "vsock": call(41, 40, 1, 0),
     "alg": call(41, 38, 5, 0),
+    "mptcp": call(41, 2, 1, 262),
     "tiocsti": call(16, 0, 0x5412, 0),
     "memfd_create": call(319, ctypes.addressof(ctypes.create_string_buffer(b"x")), 0),
     "affinity": call(203, 0, 8, ctypes.addressof(ctypes.create_string_buffer(b"\\x01" + bytes(7)))),
@@ -204,6 +214,7 @@ def test_filter_is_in_force_inside() -> None:
         "x32 getpid": "ENOSYS",
         "vsock": "EAFNOSUPPORT",
         "alg": "EAFNOSUPPORT",
+        "mptcp": "EPROTONOSUPPORT",
         "tiocsti": "EPERM",
         "memfd_create": "ok",
         "affinity": "ok",

@@ -46,6 +46,10 @@ NAMESPACE_FLAGS = {
 SOCKET_FAMILIES = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "AF_NETLINK": 16}
 """Allowed families. AF_VSOCK, above all, has no network namespace: it would reach the hypervisor."""
 
+_LAST_PROTOCOL = 17
+"""UDP. What internet sockets have above it (MPTCP, SCTP, UDP-Lite) no honest file needs; MPTCP has workers in the
+kernel, which go on while a job is frozen."""
+
 TRAFFIC_OPTIONS = {
     "SO_MAX_PACING_RATE": (1, 47),
     "SO_TXTIME": (1, 61),
@@ -116,6 +120,9 @@ def _refuse_by_argument(lib: ModuleType, rules: object) -> None:
         if family not in SOCKET_FAMILIES.values():
             add(no_family, "socket", lib.Arg(0, lib.MASKED_EQ, _LOW_WORD, family))
     add(no_family, "socket", lib.Arg(0, lib.GT, _LAST_FAMILY))
+    for name in ("AF_INET", "AF_INET6"):
+        internet = lib.Arg(0, lib.MASKED_EQ, _LOW_WORD, SOCKET_FAMILIES[name])
+        add(lib.ERRNO(errno.EPROTONOSUPPORT), "socket", internet, lib.Arg(2, lib.GT, _LAST_PROTOCOL))
 
 
 def filter_fd() -> int:
