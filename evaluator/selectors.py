@@ -12,6 +12,7 @@ from django.utils import timezone
 from evaluator import noise
 from evaluator.models import Artifact, Attempt, Baseline, Host, Rescore
 from evaluator.queues import rhythm
+from portal.submissions.line import line_of
 from portal.submissions.models import Submission
 from portal.submissions.states import State
 
@@ -102,9 +103,11 @@ def queues() -> list[QueueStatus]:
 
 
 def upcoming(target_id: int, count: int = 2) -> list[Submission]:
-    """What a target's hosts will take next, about: fair shares may change the order within a lane."""
-    waiting = Submission.objects.filter(target_id=target_id, state=State.QUEUED).select_related("problem")
-    return list(waiting.order_by("lane", "queued_at", "id")[:count])
+    """What a target's hosts will take next, unless somebody joins the line before."""
+    line = line_of(target_id)[:count]
+    return sorted(
+        Submission.objects.filter(pk__in=line).select_related("problem"), key=lambda row: line.index(row.pk)
+    )
 
 
 def waiting_targets(*, longer_than: timedelta = timedelta(0)) -> list[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.utils import timezone
 
 from evaluator.harness.samples import bundled_hashes
-from evaluator.models import Host
+from evaluator.models import Host, Share
 from evaluator.queues import rhythm
 from evaluator.selectors import able_hosts
+from portal.submissions.models import Submission
 from portal.submissions.serving import Evaluators, Refusal
 from problems.models import Target
 
@@ -48,4 +51,11 @@ def refusal(target_id: int, main_sha256: str) -> Refusal | None:
     )
 
 
-EVALUATORS = Evaluators(served=served, can_judge=can_judge, refusal=refusal)
+def served_at(target_id: int) -> dict[int, datetime]:
+    """When each author with something waiting for a target was last served on it."""
+    waiting = Submission.objects.in_line().filter(target_id=target_id).order_by()
+    shares = Share.objects.filter(target_id=target_id, user__in=waiting.values("author"))
+    return dict(shares.values_list("user_id", "served_at"))
+
+
+EVALUATORS = Evaluators(served=served, can_judge=can_judge, refusal=refusal, served_at=served_at)

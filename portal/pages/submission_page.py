@@ -10,7 +10,7 @@ from evaluator.selectors import last_attempt, result_attempt
 from portal.pages import figures
 from portal.pages.results import public_result
 from portal.pages.words import ADVICE, FLAGS, HEADLINES, STAGES, TONES
-from portal.submissions import bundles, policies, serving
+from portal.submissions import bundles, line, policies, serving
 from portal.submissions.models import Submission
 from portal.submissions.states import WAITING, State
 from problems.highlight import language_of, render
@@ -37,7 +37,7 @@ def context(submission: Submission, viewer: policies.Viewer, looks: int = 0) -> 
         "headline": _headline(submission, result),
         "tone": _tone(submission),
         "advice": _advice(submission, viewer),
-        "position": _position(submission),
+        "position": line.place_of(submission) if submission.state == State.QUEUED else None,
         "notice": serving.notice(submission.target) if submission.state in WAITING else "",
         "attempt": attempt,
         "stages": _stages(submission, attempt),
@@ -128,12 +128,6 @@ def _tone(submission: Submission) -> str:
     if submission.removed:
         return "warn"
     return TONES.get(submission.verdict or submission.state, "info")
-
-
-def _position(submission: Submission) -> int | None:
-    if submission.state != State.QUEUED:
-        return None
-    return Submission.objects.ahead_of(submission) + 1
 
 
 def _stages(submission: Submission, attempt: Attempt | None) -> list[dict[str, Any]]:

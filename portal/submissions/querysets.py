@@ -1,4 +1,4 @@
-"""Reads of submissions: who sees what, and what waits before what."""
+"""Reads of submissions: who sees what, and what waits."""
 
 from __future__ import annotations
 
@@ -51,20 +51,8 @@ class SubmissionQuerySet(models.QuerySet["Submission", "Submission"]):
         return self.select_related("author", "run__entrant", "problem", "target")
 
     def in_line(self) -> SubmissionQuerySet:
-        """Keep what waits, the next first: lane, then the time of queueing."""
+        """Keep what waits, by lane, then time; `line.order_of_service` lets the authors take turns."""
         return self.filter(state=State.QUEUED).order_by("lane", "queued_at", "id")
-
-    def ahead_of(self, submission: Submission) -> int:
-        """Count how many stand before a queued submission on its target."""
-        return (
-            self.filter(state=State.QUEUED, target_id=submission.target_id)
-            .filter(
-                Q(lane__lt=submission.lane)
-                | Q(lane=submission.lane, queued_at__lt=submission.queued_at)
-                | Q(lane=submission.lane, queued_at=submission.queued_at, id__lt=submission.id)
-            )
-            .count()
-        )
 
 
 class ModelRunQuerySet(models.QuerySet["ModelRun", "ModelRun"]):

@@ -6,7 +6,7 @@ from rest_framework import serializers
 from rest_framework.reverse import reverse
 
 from portal.core.fields import Body, BooleanField, ChoiceField
-from portal.submissions import policies
+from portal.submissions import line, policies
 from portal.submissions.models import Entrant, ModelRun, Submission
 from portal.submissions.serving import notice
 from portal.submissions.states import WAITING, Mode, State
@@ -149,7 +149,7 @@ class SubmissionSerializer(serializers.ModelSerializer[Submission]):
         """Say the place in the queue, 1 = next; null when it does not wait. Only for single objects."""
         if submission.state != State.QUEUED or self.root is not self:
             return None
-        return Submission.objects.ahead_of(submission) + 1
+        return line.place_of(submission)
 
     def get_poll_after(self, submission: Submission) -> float | None:
         """Say after how many seconds asking again is worth it; null when nothing will change."""

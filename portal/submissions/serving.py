@@ -1,8 +1,9 @@
 """Who judges for a target now, and what they must refuse. The evaluator knows; this room does not look up at
 it, so the composition root hands the answers in (`portal.pages.apps`)."""
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
+from datetime import datetime
 
 from portal.core.errors import Conflict
 from problems.models import Target
@@ -27,6 +28,8 @@ class Evaluators:
     refusal: Callable[[int, str], Refusal | None]
     """For a target and the SHA-256 of a `solution.py`: why every live host would refuse it, None when one would not
     (or none is live)."""
+    served_at: Callable[[int], Mapping[int, datetime]]
+    """For a target: when each author had their last turn there."""
 
 
 _source: list[Evaluators] = []
@@ -40,6 +43,11 @@ def answer_with(evaluators: Evaluators) -> None:
 def served() -> Set[int]:
     """Return the primary keys of the targets that are served now."""
     return _source[0].served() if _source else frozenset()
+
+
+def served_at(target_id: int) -> Mapping[int, datetime]:
+    """Return when each author had their last turn on a target."""
+    return _source[0].served_at(target_id) if _source else {}
 
 
 def notice(target: Target) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import uuid
 from datetime import timedelta
 
@@ -11,8 +12,9 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from evaluator import queues, selectors, services
-from evaluator.models import Attempt, Host
+from evaluator.models import Attempt, Host, Share
 from evaluator.signals import attempt_scored
+from portal.submissions import line
 from portal.submissions.models import Submission
 from portal.submissions.states import State
 from portal.submissions.transitions import move
@@ -95,12 +97,46 @@ def test_lanes_go_before_age_and_fair_share_before_age() -> None:
     ann2 = build.submission(author=ann, queued_at=old + timedelta(minutes=2))
     bob1 = build.submission(author=bob, queued_at=old + timedelta(minutes=9))
     one = host()
+    assert served(one) == [ann1.pk, bob1.pk, ann2.pk, batch.pk, rescore.pk]
+
+
+def served(on: Host) -> list[uuid.UUID]:
+    """What a host takes, one after the other, until nothing waits."""
     order = []
-    for _ in range(5):
-        lease = take(one)
+    while lease := services.lease(host=on):
         order.append(lease.submission.pk)
         assert services.complete(token=lease.token, result=build.result())
-    assert order == [ann1.pk, bob1.pk, ann2.pk, batch.pk, rescore.pk]
+    return order
+
+
+def test_one_file_of_a_second_author_does_not_wait_behind_ten_of_the_first(api, client) -> None:
+    ann, bob = build.user("ann"), build.user("bob")
+    one = host()
+    build.submission(author=ann)
+    take(one)  # ann had the latest turn
+    of_ann = [build.submission(author=ann) for _ in range(10)]
+    of_bob = build.submission(author=bob)
+    assert api(bob).get(f"/api/v1/submissions/{of_bob.pk}/").json()["queue_position"] == 1
+    assert "Place <strong>1</strong>" in client.get(f"/submissions/{of_bob.pk}/").content.decode()
+    assert [line.place_of(row) for row in of_ann] == list(range(2, 12))
+    assert [row.pk for row in selectors.upcoming(one.target_id)] == [of_bob.pk, of_ann[0].pk]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_places_are_the_order_in_which_hosts_take(seed: int) -> None:
+    draw = random.Random(seed)
+    people = [build.user() for _ in range(4)]
+    one, now = host(), timezone.now()
+    for person in draw.sample(people, 3):  # the fourth never had a turn
+        ago = timedelta(minutes=draw.randrange(60))
+        Share.objects.create(user=person, target=one.target, served_at=now - ago)
+    for at in range(12):
+        queued = now - timedelta(seconds=99 - at)
+        build.submission(author=draw.choice(people), lane=draw.randrange(2), queued_at=queued)
+    build.submission(target=build.card_target())
+    told = line.line_of(one.target_id)
+    assert told == served(one)
+    assert len(told) == 12
 
 
 def test_heartbeat_renews_and_silence_is_reaped() -> None:

@@ -10,9 +10,12 @@ from django.utils import timezone
 
 from portal.core.errors import Conflict, InvalidInput, NotAllowed, StateConflict, TooMany
 from portal.submissions import services
+from portal.submissions.line import place_of
 from portal.submissions.models import AuditEvent, Entrant, Submission
 from portal.submissions.policies import quota_of
 from portal.submissions.runs import set_verified
+from portal.submissions.states import State
+from portal.submissions.transitions import move
 from problems.models import Problem
 from tests import factories
 
@@ -275,16 +278,16 @@ def test_parallel_requests_cannot_pass_the_quota_together(settings: Any, rings: 
     assert sorted(outcomes) == ["quota.queued"] * 3 + ["taken"]
 
 
-def test_the_line_is_ordered_by_lane_then_time() -> None:
+def test_the_line_of_single_files_is_ordered_by_lane_then_time() -> None:
     target = factories.TargetFactory()
     now = timezone.now()
     rows = [
         factories.submission(target=target, lane=lane, queued_at=now + timezone.timedelta(seconds=at))
         for lane, at in ((1, 0), (0, 5), (2, 0), (0, 1))
     ]
-    in_order = list(Submission.objects.in_line())
-    assert in_order == [rows[3], rows[1], rows[0], rows[2]]
-    assert [Submission.objects.ahead_of(row) for row in in_order] == [0, 1, 2, 3]
+    assert [place_of(row) for row in rows] == [3, 2, 4, 1]
+    move(submission_id=rows[3].pk, to=State.CANCELLED)
+    assert [place_of(row) for row in rows] == [2, 1, 3, None]
 
 
 def test_only_staff_vouch_for_runs_and_it_is_audited_once(world: Any) -> None:
