@@ -1,4 +1,4 @@
-// Looks at a file before it is sent, to save a round trip. The server checks again and decides.
+// Looks at a file before it is sent, to save a round trip, and sends it once. The server checks again and decides.
 
 const form = document.querySelector("[data-check-source]");
 
@@ -40,4 +40,10 @@ if (form) {
     const wrong = pasted.value ? complaint(new TextEncoder().encode(pasted.value), "solution.py", limit) : "";
     say(wrong, false);
   });
+  // A second click while the first is on its way would send the file twice.
+  form.addEventListener("submit", (event) => {
+    if (form.dataset.sent) event.preventDefault();
+    form.dataset.sent = "yes";
+  });
+  window.addEventListener("pageshow", () => delete form.dataset.sent);
 }

@@ -113,6 +113,30 @@ def test_a_bad_file_comes_back_with_its_line_and_cancel_works(page: Page, site: 
     assert sent.value.status == 422
 
 
+def test_a_second_click_sends_nothing_again_and_after_back_the_button_works(page: Page, site: Site) -> None:
+    sign_up(page, "impatient")
+    page.get_by_label("Problem", exact=True).select_option("allreduce")
+    page.get_by_label("Target", exact=True).select_option("h100x4")
+    page.get_by_label("… or paste the source").fill("def solution(tensor):\n    return tensor\n")
+
+    sent = page.evaluate("""() => {
+        const button = document.querySelector("[data-check-source] [type=submit]");
+        let sent = 0;
+        window.addEventListener("submit", (event) => {
+            if (!event.defaultPrevented) sent += 1;
+            event.preventDefault();
+        });
+        button.click();
+        button.click();
+        const first = sent;
+        window.dispatchEvent(new PageTransitionEvent("pageshow"));
+        button.click();
+        return [first, sent];
+    }""")
+
+    assert sent == [1, 2]
+
+
 def test_everything_works_without_javascript(site: Site, browser: object) -> None:
     context = browser.new_context(base_url=site.base, java_script_enabled=False)  # type: ignore[attr-defined]
     page = context.new_page()
