@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import KillFailed
-from .processes import Seen, firsts_of_namespaces, living, name, start_ticks
+from .processes import Seen, firsts_of_namespaces, living, name, read, start_ticks
 from .rounds import until_none_left
 
 SUFFIX = ".born"
@@ -83,11 +83,15 @@ def _environment(pid: int) -> list[bytes]:
     try:
         with Path("/proc", str(pid), "environ").open("rb", buffering=0) as file:
             return (file.read(_ENVIRONMENT_BYTES) or b"").split(b"\0")
-    except ProcessLookupError:
-        # Linux 6.16 and later can't open it once the process has let go of its memory; before, it read as empty.
-        return [b""]
     except OSError:
-        return []
+        # Once it has let go of its memory, Linux 6.16 and later don't open it, and it is root's whoever it was of.
+        return [b""] if _holds_no_memory(pid) else []
+
+
+def _holds_no_memory(pid: int) -> bool:
+    with suppress(OSError):
+        return set(read(pid, "statm").split()) == {b"0"}
+    return False
 
 
 @dataclass(frozen=True)
