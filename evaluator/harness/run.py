@@ -114,7 +114,7 @@ class Run:
         """Run all stages; whatever the submission does ends in a verdict."""
         try:
             self._rounds()
-            found = verdict.correct()
+            found = verdict.correct(timed=self._timed)
         except protocol.Verdicted as known:
             found = known.found
         except InterruptedError as error:
@@ -130,7 +130,7 @@ class Run:
         """Measure; again on a fresh start, at most twice, when the host was not steady or the time is impossible."""
         extra = factories_of(self.problem)
         libraries = self._build(extra)
-        if self.protocol_name != "check" and self.bench.target.timed:
+        if self._timed:
             self.bench.stand_still()
         below = 0
         for number in range(ROUNDS):
@@ -265,6 +265,10 @@ class Run:
             self.look = looking.Look(note=f"the job for the profile did not start ({failure.kind})")
             return
         self.look = looking.look(job, call, PROFILE_CALLS * session.first_limit, detail=True)
+
+    @property
+    def _timed(self) -> bool:
+        return self.protocol_name != "check" and self.bench.target.timed
 
     @property
     def _on_cards(self) -> bool:

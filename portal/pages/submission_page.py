@@ -12,7 +12,7 @@ from portal.pages.results import public_result
 from portal.pages.words import ADVICE, FLAGS, HEADLINES, STAGES, TONES
 from portal.submissions import bundles, line, policies, serving
 from portal.submissions.models import Submission
-from portal.submissions.states import WAITING, State
+from portal.submissions.states import WAITING, Mode, State
 from problems.highlight import language_of, render
 
 FIRST_DELAY_S = 1.0
@@ -130,6 +130,16 @@ def _tone(submission: Submission) -> str:
     return TONES.get(submission.verdict or submission.state, "info")
 
 
+def _unexpected(submission: Submission) -> set[str]:
+    """Return the stages that are not announced: too short to matter, or not part of this mode on this target."""
+    skipped = {"received"}
+    if submission.mode != Mode.PROFILE:
+        skipped.add("profiling")
+    if submission.mode == Mode.CHECK or not submission.target.spec.get("timed", True):
+        skipped |= {"warmup", "timing"}
+    return skipped
+
+
 def _stages(submission: Submission, attempt: Attempt | None) -> list[dict[str, Any]]:
     """Return the stages in order with when each began and how long it took."""
     began: dict[str, datetime] = {}
@@ -142,7 +152,7 @@ def _stages(submission: Submission, attempt: Attempt | None) -> list[dict[str, A
     ends = [*(at for _, at in reached[1:]), submission.finished_at]
     took = {name: (end - at).total_seconds() for (name, at), end in zip(reached, ends, strict=True) if end}
     starts = dict(reached)
-    skipped = {"received"} if submission.mode == "profile" else {"received", "profiling"}
+    skipped = _unexpected(submission)
     order = ["queued", *(name for name in STAGES if name not in skipped or name in began)]
     last = reached[-1][0]
     return [

@@ -82,6 +82,7 @@ def test_check_measures_nothing(checked: Callable[[str], dict[str, Any]]) -> Non
     found = checked("allreduce_gather_and_sum.py")
 
     assert found["timing"] is None
+    assert found["message"] == "All trials agree with the expected outputs on every rank."
     assert [trial["ok"] for trial in found["trials"]] == [True] * 5
     assert [row["ok"] for row in found["ranks"]] == [True] * 4
 
@@ -89,6 +90,7 @@ def test_check_measures_nothing(checked: Callable[[str], dict[str, Any]]) -> Non
 def test_quick_measures_pairs_of_two_calls_and_never_ranks(quick: tuple[dict[str, Any], list[str]]) -> None:
     found, _ = quick
     timing = found["timing"]
+    assert "all timed calls agree" in found["message"]
     assert timing.keys() >= TIMING
     assert 6 <= timing["pairs"] <= 20
     assert timing["calls"] == 2 * timing["pairs"]

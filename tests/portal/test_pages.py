@@ -454,6 +454,18 @@ def test_odd_figures_are_not_drawn(odd: Any) -> None:
     assert figures.bars({"solution_ms": odd, "reference_ms": 1.0}, None)[0].label == "reference"
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("mode", "timed", "measures"), [("quick", True, True), ("check", True, False), ("profile", False, False)]
+)
+def test_only_a_mode_that_times_announces_timing(mode: str, timed: bool, measures: bool) -> None:
+    target = factories.TargetFactory(spec={"timed": timed})
+    row = factories.submission(mode=mode, target=target)
+    names = {stage["name"] for stage in submission_page._stages(row, None)}
+    assert {"correctness", "reporting"} <= names
+    assert names & {"warm-up", "timing"} == ({"warm-up", "timing"} if measures else set())
+
+
 def test_every_state_and_verdict_has_words() -> None:
     for key in (*State, *Verdict):
         if key not in (State.DONE,):
