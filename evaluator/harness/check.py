@@ -98,10 +98,12 @@ def _check_leaf(
     wrong = compare(got, want, tolerance)
     if wrong is None:
         return None
-    message = (
-        f"{wrong.wrong} of {wrong.total} elements are wrong; "
-        f"first at {list(wrong.index)}: expected {wrong.expected}, got {wrong.got}"
-    )
+    message = f"expected {wrong.expected}, got {wrong.got}"
+    if wrong.index:
+        where = f"{wrong.wrong} of {wrong.total} elements are wrong; first at {list(wrong.index)}"
+        message = f"{where}: {message}"
+    else:
+        message = f"the value is wrong: {message}"
     if math.isfinite(wrong.max_error):
         message += f"; the largest error is {wrong.max_error:.3g}"
     kind = "nonfinite" if wrong.reason == "nonfinite" else "value"

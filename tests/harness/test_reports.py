@@ -6,9 +6,13 @@ import json
 from typing import Any
 
 import pytest
+import torch
 
 from evaluator.harness import verdict
+from evaluator.harness.check import check_rank
 from evaluator.harness.reports import JobFailed, RankReport, own_frames, read_message, spans, told
+from problems.leaves import Answer
+from problems.registry import load_problem
 
 COMPILER = """Error building extension 'x': [1/2] c++ main.cpp
 /tmp/x/main.cpp:4:9: error: 'foo' was not declared in this scope
@@ -222,3 +226,18 @@ def test_an_error_of_its_own_comes_before_a_crash() -> None:
     reports = [error(0, "ValueError", "wrong", line=9), RankReport(1, "exited", exit_code=-6)]
 
     assert failed("error", reports).code == "runtime_error.exception"
+
+
+@pytest.mark.parametrize(
+    ("got", "words"),
+    [
+        (2.0, "the value is wrong: expected 1, got 2"),
+        ([1.0, 2.0], "1 of 2 elements are wrong; first at [1]: expected 1, got 2"),
+    ],
+)
+def test_a_wrong_value_is_told_with_its_place_where_it_has_one(got: Any, words: str) -> None:
+    answer = torch.tensor(got)
+
+    found = check_rank(load_problem("allreduce"), Answer(answer), Answer(torch.ones_like(answer)), 3)
+
+    assert str(found) == f"rank 3, out: {words}; the largest error is 1"
