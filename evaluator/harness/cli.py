@@ -12,9 +12,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evaluator.harness import arguments, gate, replay, trustedranks
+from evaluator.harness import arguments, replay
 from evaluator.harness.errors import JudgeFault, NoSandbox
 from evaluator.harness.sandbox import SandboxError
 from problems import roofline
@@ -26,6 +26,11 @@ from problems.registry import (
     load_problem,
     load_target,
 )
+
+# What needs torch is imported by the command that uses it: a mistyped path is told at once.
+if TYPE_CHECKING:
+    from evaluator.harness.gate import GateReport
+    from evaluator.harness.trustedranks import TrustedRanks
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -81,11 +86,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _gate(args: argparse.Namespace) -> int:
+    from evaluator.harness.trustedranks import TrustedRanks
+
     names = args.problem or [problem.slug for problem in all_problems()]
     chosen = [load_problem(name) for name in names]
     failed = 0
     reports: list[dict[str, Any]] = []
-    with trustedranks.TrustedRanks(args.world) as pool:
+    with TrustedRanks(args.world) as pool:
         for problem in chosen:
             if args.world not in problem.world_sizes:
                 print(f"{problem.number:3} {problem.slug}: not defined for {args.world} ranks")
@@ -105,9 +112,11 @@ def _table(args: argparse.Namespace) -> int:
     return 0
 
 
-def _gate_one(problem: Problem, pool: trustedranks.TrustedRanks, args: argparse.Namespace) -> gate.GateReport:
+def _gate_one(problem: Problem, pool: TrustedRanks, args: argparse.Namespace) -> GateReport:
+    from evaluator.harness.gate import run_gate
+
     start = time.perf_counter()
-    report = gate.run_gate(problem, pool, size=args.size, seeds=args.seeds)
+    report = run_gate(problem, pool, size=args.size, seeds=args.seeds)
     official = load_target(OFFICIAL_TARGET)
     roofs = {
         size: f"{1e6 * roofline.roof_seconds(problem.times(size, official)):.4g} us" for size in problem.sizes
@@ -211,8 +220,9 @@ def _print_result(found: dict[str, Any]) -> None:
     if timing:
         print(
             f"speedup {timing['speedup']:.3f} (95 % interval {timing['speedup_low']:.3f} to "
-            f"{timing['speedup_high']:.3f}); {timing['solution_ms']:.3f} ms against "
-            f"{timing['reference_ms']:.3f} ms; {timing['calls']} timed calls a side"
+            f"{timing['speedup_high']:.3f}); yours {timing['solution_ms']:.3f} ms, reference "
+            f"{timing['reference_ms']:.3f} ms (medians; the speedup is the median of paired ratios); "
+            f"{timing['calls']} timed calls a side"
         )
     for row in found["findings"]:
         line = f"line {row['line']}: " if row["line"] else ""

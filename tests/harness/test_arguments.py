@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -108,3 +110,13 @@ def test_arguments_that_cannot_be(tmp_path: Path, capsys: Any, command: list[str
     (tmp_path / "s.py").write_bytes(GOOD)
     assert main([part.format(t=tmp_path) for part in command]) == 2
     assert word in capsys.readouterr().err
+
+
+def test_a_missing_file_is_told_without_loading_torch() -> None:
+    code = (
+        "import sys; from evaluator.harness.cli import main; "
+        "status = main(['score', '--problem', 'allreduce', '--solution', 'none.py']); "
+        "sys.exit(9 if 'torch' in sys.modules else status)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (2, "none.py: no such file\n")

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from evaluator.harness import result
+from evaluator.harness import cli, result
 from evaluator.harness.protocol import plan
 from portal.pages.words import FLAGS
 from problems.registry import load_target
@@ -39,3 +39,18 @@ def test_a_profile_is_timed_as_quick_is() -> None:
 
     quick, profile = (plan(name, 0.01, random.Random(1)) for name in ("quick", "profile"))
     assert (profile.pairs, profile.block, profile.warmup) == (quick.pairs, quick.block, quick.warmup)
+
+
+def test_the_command_line_names_whose_time_is_whose(capsys: pytest.CaptureFixture[str]) -> None:
+    """The medians' quotient may lie on the other side of 1 than the median of quotients."""
+    timing = dict(
+        speedup=1.068, speedup_low=0.9, speedup_high=1.2, solution_ms=9.558, reference_ms=9.287, calls=12
+    )
+    found = dict.fromkeys(
+        ("target", "size", "protocol", "verdict", "code", "isolation_grade", "message"), "x"
+    )
+
+    cli._print_result({**found, "problem": {"slug": "p"}, "timing": timing, "findings": [], "stacks": []})
+
+    told = "yours 9.558 ms, reference 9.287 ms (medians; the speedup is the median of paired ratios)"
+    assert told in capsys.readouterr().out
