@@ -62,7 +62,9 @@ def _submit_context(request: HttpRequest, form: SubmitForm) -> dict[str, Any]:
 def _order(form: SubmitForm) -> services.Order:
     got = form.cleaned_data
     upload = got["file"]
-    content = upload.read(MAX_BYTES + 1) if upload is not None else got["source"].encode()
+    # A browser sends every line end of a text field as CRLF, whatever was pasted.
+    pasted = got["source"].replace("\r\n", "\n").encode()
+    content = upload.read(MAX_BYTES + 1) if upload is not None else pasted
     return services.Order(
         content=content,
         filename=upload.name if upload is not None else "solution.py",

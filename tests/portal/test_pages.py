@@ -209,6 +209,11 @@ def test_the_form_sends_a_file_and_shows_errors_beside_their_field(client: Clien
     good = client.post("/submit/", {**fields, "source": factories.GOOD.replace("\n", "\r\n")})
     row = Submission.objects.get()
     assert (good.status_code, good["Location"]) == (302, f"/submissions/{row.pk}/")
+    assert row.source.read() == factories.GOOD.encode(), "the browser's line ends are not the author's"
+    windows = factories.GOOD.replace("\n", "\r\n").encode()
+    client.post("/submit/", {**fields, "file": SimpleUploadedFile("s.py", windows)})
+    sent = Submission.objects.exclude(pk=row.pk).get()
+    assert sent.source.read() == windows, "a file stays as it is, byte for byte"
 
 
 @pytest.mark.django_db
