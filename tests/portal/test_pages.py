@@ -101,6 +101,13 @@ def test_correct_says_faster_slower_or_the_same(client: Client) -> None:
 
 
 @pytest.mark.django_db
+def test_memory_has_the_units_of_the_boards(client: Client) -> None:
+    memory = {"peak_bytes": 1_864_757_248, "reference_peak_bytes": 215_000_000}
+    text = page_of(client, factories.judged(result={"memory": memory}))
+    assert "1.7 GiB<small>reference 205 MiB</small>" in text
+
+
+@pytest.mark.django_db
 def test_a_time_on_cards_is_shown_by_every_clock_it_comes_from(client: Client) -> None:
     timing = {
         "speedup": 1.5,
