@@ -64,6 +64,8 @@ STAGES = {
     "reporting": "reporting",
 }
 
+BACKENDS = {"cuda": "CUDA", "triton": "Triton", "cpp": "C++"}
+
 FLAGS = {
     "below_resolution": "The call is too short to be told from the cost of starting it: counted as a tie.",
     "unranked_protocol": "Feedback only: this mode never enters a board.",

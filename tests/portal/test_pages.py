@@ -104,6 +104,8 @@ def test_correct_says_faster_slower_or_the_same(client: Client) -> None:
 def test_memory_has_the_units_of_the_boards(client: Client) -> None:
     memory = {"peak_bytes": 1_864_757_248, "reference_peak_bytes": 215_000_000}
     text = page_of(client, factories.judged(result={"memory": memory}))
+    assert "link bound" in text
+    assert "nvlink" not in text, "ranks of a CPU have no NVLink"
     assert "1.7 GiB<small>reference 205 MiB</small>" in text
 
 

@@ -186,5 +186,13 @@ def test_the_problem_page_shows_phases_for_both_forms_of_the_switch(synced: Any,
     assert plain["t_roof_us"] == pytest.approx(1.5 * switched["t_roof_us"])
     assert "4.66 µs" in page.content.decode()
     assert "6.99 µs" in page.content.decode()
+    roofs = page.content.decode().partition('aria-label="Roofline"')[2].partition("</table>")[0]
+    on_cards, on_cpu = (
+        [line for line in roofs.split("<tr>") if f"/boards/{t}/" in line] for t in ("h100x4", "cpu4")
+    )
+    assert all("nvlink" in line for line in on_cards)
+    assert all("(link)" in line and "nvlink" not in line for line in on_cpu)
+    assert on_cards
+    assert on_cpu
     same = client.get("/problems/allgather/").context["roofs"]
     assert {len(r["forms"]) for r in same} == {1}

@@ -225,3 +225,5 @@ def test_the_problem_page_leads_to_every_prompt(client: Client) -> None:
     assert "/api/v1/problems/prompts.zip" in page
     for variant in ("zero-shot", "one-shot"):
         assert page.count(f"target=cpu4&amp;variant={variant}&amp;backend=cpp") == 1
+        assert f">{variant} C++</a>" in page
+        assert f"<li>{variant}, Triton: " in page

@@ -7,7 +7,8 @@ from django import template
 from django.http import HttpRequest
 
 from portal.core import units
-from portal.pages.words import TONES
+from portal.pages.words import BACKENDS, TONES
+from problems.models import Target
 
 register = template.Library()
 
@@ -69,6 +70,18 @@ def times(factor: Any) -> str:
 def words(value: Any) -> str:
     """Show an identifier as words."""
     return str(value).replace("_", " ")
+
+
+@register.filter
+def bound_on(bound: str, target: Target) -> str:
+    """Show what bounds a time on a target: the ranks of a CPU have links, but no NVLink."""
+    return "link" if bound == "nvlink" and target.spec.get("device") == "cpu" else bound
+
+
+@register.filter
+def backend(name: str) -> str:
+    """Show a backend as its makers write it."""
+    return BACKENDS[name]
 
 
 @register.filter
