@@ -105,7 +105,7 @@ def place(params: QueryDict, where: Sequence[tuple[str, str]] = ()) -> Place:
     known = {row.slug: row for row in targets}
     where = [pair for pair in where if pair[0] in known]
     asked = query.choice(params, "target", known)
-    slug = asked or (where[0][0] if where else _busiest(runs_verified(params), known) or targets[0].slug)
+    slug = asked or (where[0][0] if where else _busiest(runs_verified(params), known) or _usual(targets))
     usual = next((size for named, size in where if named == slug), "")
     return Place(known[slug], size_on(params, known[slug], usual), targets)
 
@@ -114,6 +114,11 @@ def _busiest(verified: bool, known: dict[str, Target]) -> str | None:
     """The target on which a run solved most problems."""
     found = summaries.seen().filter(run__verified=verified, target__slug__in=list(known))
     return found.order_by("-solved").values_list("target__slug", flat=True).first()
+
+
+def _usual(targets: Sequence[Target]) -> str:
+    """The usual target, where no run has been judged to its end."""
+    return (selectors.usual_target() or targets[0]).slug
 
 
 def runs_verified(params: QueryDict) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from django.core.paginator import Page, Paginator
@@ -13,6 +14,7 @@ from django.db.models import Q, QuerySet, Sum
 
 from leaderboard import cells, ranking, summaries
 from leaderboard.models import BoardCell, Score
+from portal.submissions import serving
 from portal.submissions.models import ModelRun
 from problems.models import Problem, Target
 
@@ -227,6 +229,16 @@ def targets_with_counts() -> list[tuple[Target, int]]:
     rows = Target.objects.active().filter(ranked=True)
     ordered = sorted(rows, key=lambda row: (not row.spec.get("official"), row.slug))
     return [(row, counts.get(row.pk, 0)) for row in ordered]
+
+
+def usual_target() -> Target | None:
+    """The target whose boards open where none is asked for; None before there is a board.
+
+    That with most scores; before any score stands, one that a host serves; else the official one.
+    """
+    served = serving.served()
+    boards = [(scores, row.pk in served, row) for row, scores in targets_with_counts() if row.cells]
+    return max(boards, key=itemgetter(0, 1))[2] if boards else None
 
 
 def has_verified_runs() -> bool:

@@ -22,12 +22,11 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def problems(request: HttpRequest) -> HttpResponse:
-    """The problem boards of the target with most scores."""
-    targets = selectors.targets_with_counts()
-    if not targets:
+    """The problem boards of the usual target."""
+    target = selectors.usual_target()
+    if target is None:
         return render(request, "leaderboard/index.html", {"targets": [], "board_kind": "problems"})
-    best, _ = max(targets, key=lambda pair: (pair[1], bool(pair[0].spec.get("official"))))
-    return redirect("leaderboard:target", target=best.slug)
+    return redirect("leaderboard:target", target=target.slug)
 
 
 @query.takes("size")

@@ -60,13 +60,11 @@ def problem(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _board_of(row: Problem) -> boards.ProblemBoard | None:
-    """Return the problem's board on the target with most scores, None before there is any ranked target."""
-    targets = boards.targets_with_counts()
-    if not targets:
+    """Return the problem's board on the usual target, None before there is any ranked target."""
+    target = boards.usual_target()
+    if target is None:
         return None
-    target, _ = max(targets, key=lambda pair: (pair[1], bool(pair[0].spec.get("official"))))
-    sizes = boards.ranked_sizes(target)
-    return boards.problem_board(problem=row, target=target, size=sizes[0], page=1) if sizes else None
+    return boards.problem_board(problem=row, target=target, size=boards.ranked_sizes(target)[0], page=1)
 
 
 def docs(request: HttpRequest) -> HttpResponse:

@@ -272,6 +272,22 @@ def test_boards_lead_to_the_target_with_most_scores(client) -> None:
     record()
     hops = [url for url, _ in client.get("/boards/", follow=True).redirect_chain]
     assert hops == ["/boards/problems/", "/boards/cpu4/"]
+    assert client.get("/boards/models/").context["target"].slug == "cpu4", "no run is complete yet"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "opened"), [((), "h100x4"), (("cpu4",), "cpu4"), (("cpu4", "h100x4"), "h100x4")]
+)
+def test_before_any_score_boards_lead_to_a_served_target_the_official_one_first(
+    client, hosts: tuple[str, ...], opened: str
+) -> None:
+    build.target()
+    build.card_target()
+    build.target("empty", cells=[])
+    for slug in hosts:
+        queue.register_host(name=slug, target=slug)
+    assert client.get("/boards/problems/").url == f"/boards/{opened}/"
+    assert client.get("/boards/models/").context["target"].slug == opened
 
 
 @pytest.mark.parametrize(
