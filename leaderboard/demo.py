@@ -24,6 +24,7 @@ from evaluator.harness.samples import Sample
 from leaderboard import ranking
 
 FIRST_PORT, LAST_PORT = 8000, 8099
+TIE = "tie: too close to 1, too short or too unsteady to count as faster"
 _PR_SET_PDEATHSIG = 1
 
 
@@ -230,9 +231,10 @@ def table(jobs: list[Job]) -> str:
         "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     ]
+    legend = [TIE] if any(" tie" in line[4] for line in lines) else []
     good = sum(job.as_expected for job in jobs)
     closing = f"{good} of {len(jobs)} ended as expected."
-    return "\n".join([text[0], "  ".join("-" * width for width in widths), *text[1:], "", closing])
+    return "\n".join([text[0], "  ".join("-" * width for width in widths), *text[1:], "", *legend, closing])
 
 
 def _line(job: Job) -> tuple[str, ...]:

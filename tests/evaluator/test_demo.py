@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -63,7 +64,12 @@ def test_it_reports_what_differs_and_a_second_run_reuses_the_first(tmp_path: Pat
     assert text.count("as expected ") == count - wrong
     assert f"{count - wrong} of {count} ended as expected." in text
     assert "Not every sample got the verdict" in text
+    assert "correct correct" not in text
     keys = tmp_path / "var" / "demo.json"
+    told = json.loads(keys.read_text())
+    before = text.partition("Submitting the samples")[0]
+    assert f"Log in as   demo / {told['password']}" in before
+    assert told["token"] in before
     assert keys.stat().st_mode & 0o777 == 0o600
     with demo(tmp_path, "--once") as process:
         text, _ = process.communicate(timeout=240)
@@ -77,6 +83,10 @@ def test_no_child_outlives_it(tmp_path: Path, how: signal.Signals) -> None:
         family = descendants(process.pid)
         assert len(family) >= 2, "a web server and a worker were expected"
         process.send_signal(how)
+        if how is signal.SIGINT:
+            read_until(process, "Stopping: ")
+            read_until(process, "Stopped.")
+            assert alive(family) == set()
         process.wait(60)
         pause = threading.Event()
         for _ in range(400):

@@ -38,7 +38,9 @@ def test_it_says_tie_where_the_board_does(
     Score.objects.update(provisional=False)
     (row,) = board().rows
     assert row.tied is tie
-    assert ("x tie " in demo.table([job(result)])) is tie
+    table = demo.table([job(result)])
+    assert ("x tie " in table) is tie
+    assert (demo.TIE in table) is tie
 
 
 def test_its_last_line_counts_what_ended_as_expected() -> None:

@@ -46,13 +46,19 @@ class Command(BaseCommand):
         except demo.DemoFailed as failure:
             raise CommandError(str(failure)) from None
         except KeyboardInterrupt:
-            self.stdout.write("\nStopped.")
+            self.stdout.write("\nStopping: the evaluator ends its job…")
+            self.stdout.flush()
+            self._stop()
+            self.stdout.write("Stopped.")
             return
         finally:
-            for child in reversed(self._children):
-                child.stop()
+            self._stop()
         if options["once"] and not as_expected:
             raise CommandError("Not every sample got the verdict that its manifest expects.")
+
+    def _stop(self) -> None:
+        for child in reversed(self._children):
+            child.stop()
 
     def _run(self, wanted_port: int, *, once: bool) -> bool:
         keys = self._prepare()
@@ -60,7 +66,10 @@ class Command(BaseCommand):
         self._start(base)
         client = demo.Client(base, keys["token"])
         client.wait_until_up(self._children)
-        self.stdout.write(f"The portal answers at {base}/ . Submitting the samples through its API …")
+        # Now, not with the results: they may take 20 minutes, and the site can be used meanwhile.
+        self.stdout.write(f"The portal answers at {base}/ .\n{_login(keys)}\nAPI token   {keys['token']}")
+        self.stdout.write("Submitting the samples through the portal's API …")
+        self.stdout.flush()
         jobs = self._judge(client)
         self._report(jobs, base, keys)
         if not once:
@@ -118,9 +127,7 @@ class Command(BaseCommand):
         def say(job: demo.Job) -> None:
             nonlocal done
             done += 1
-            self.stdout.write(
-                f"  [{done:2}/{len(jobs)}] {job.sample.file}: {job.verdict} {job.code}".rstrip()
-            )
+            self.stdout.write(f"  [{done:2}/{len(jobs)}] {job.sample.file}: {job.code or job.state}")
             self.stdout.flush()
 
         demo.wait_for(client, jobs, self._children, say)
@@ -138,10 +145,14 @@ class Command(BaseCommand):
         self.stdout.write(
             f"Boards      {base}/boards/cpu4/\n"
             f"Models      {base}/boards/models/?target=cpu4\n"
-            f"Log in as   {keys['user']} / {keys['password']}\n"
+            f"{_login(keys)}\n"
             f"Your turn   curl -H 'Authorization: Token {keys['token']}' -F file=@my_solution.py \\\n"
             f"                 -F problem=allreduce -F target=cpu4 {base}/api/v1/submissions/"
         )
+
+
+def _login(keys: dict[str, str]) -> str:
+    return f"Log in as   {keys['user']} / {keys['password']}"
 
 
 def _vouch_for(runs: Iterable[int]) -> None:
