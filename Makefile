@@ -19,6 +19,7 @@ setup: $(STAMP) ## Make .venv and install everything into it (quick when nothing
 
 $(STAMP): requirements.txt requirements-dev.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing (torch is large: 2 to 5 minutes, about 6 GB of disk with CUDA libraries) …"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
 
