@@ -369,6 +369,7 @@ def test_cancel_over_the_api(api: Client) -> None:
     demand_problem(api(factories.UserFactory()).post(f"{URL}{row.pk}/cancel/"), 403, "submission.not_yours")
     response = api(author).post(f"{URL}{row.pk}/cancel/", {"reason": "typo"}, format="json")
     assert (response.status_code, response.json()["state"]) == (200, "cancelled")
+    assert (response.json()["verdict"], response.json()["poll_after"]) == ("", None), "no verdict will come"
     body = demand_problem(api(author).post(f"{URL}{row.pk}/cancel/"), 409, "submission.state_conflict")
     assert (body["state"], body["detail"][:23]) == ("cancelled", "It is cancelled already")
     done = factories.judged(author, "incorrect")
