@@ -226,6 +226,22 @@ def test_the_form_sends_a_file_and_shows_errors_beside_their_field(client: Clien
 
 
 @pytest.mark.django_db
+def test_the_way_to_the_form_says_where_it_leads_and_the_terminal_names_what_was_chosen(
+    client: Client,
+) -> None:
+    factories.ProblemFactory()
+    factories.ProblemFactory(slug="ring_attention")
+    factories.TargetFactory()
+    sent = client.get("/submit/?problem=ring_attention", follow=True).content.decode()
+    assert "<h1>Log in to submit a file</h1>" in sent
+    assert "<h1>Log in</h1>" in client.get("/accounts/login/?next=/submissions/").content.decode()
+    client.force_login(factories.UserFactory())
+    for query, problem in (("", "allreduce"), ("?problem=ring_attention", "ring_attention")):
+        text = client.get(f"/submit/{query}").content.decode()
+        assert f"-F problem={problem} -F target=cpu4" in text
+
+
+@pytest.mark.django_db
 def test_submit_again_fills_the_form_from_the_own_submission_only(client: Client) -> None:
     author = factories.UserFactory()
     row = factories.judged(author, text="def solution(x):\n    return x  # mine\n", mode="quick")
