@@ -18,11 +18,11 @@ def near_problems(text: str) -> list[str]:
     return list(dict.fromkeys([*close, *inside]))[:NEAR]
 
 
-def unknown_problem(text: str) -> str:
-    """Say that there is no such problem, and which ones are called nearly so."""
+def unknown_problem(text: str, listed_at: str = "/api/v1/problems/") -> str:
+    """Say that there is no such problem, which ones are called nearly so, and where all of them are."""
     near = near_problems(text)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    return f"There is no problem {text[:80]!r}.{hint} All of them: /api/v1/problems/."
+    return f"There is no problem {text[:80]!r}.{hint} All of them: {listed_at}."
 
 
 def target_slugs() -> list[str]:

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 
 from portal.core import query
 from portal.core.errors import NotFound
@@ -45,7 +46,7 @@ def problem_context(slug: str) -> dict[str, Any]:
     """Return what the problem page shows of the catalogue. Raises NotFound with near names."""
     problem = Problem.objects.active().filter(slug=slug).first()
     if problem is None:
-        raise NotFound("problem.not_found", selectors.unknown_problem(slug))
+        raise NotFound("problem.not_found", selectors.unknown_problem(slug, reverse("problems:list")))
     targets = sorted(Target.objects.active(), key=lambda t: (not t.spec.get("official"), t.slug))
     prompts = _prompts(problem, targets)
     return {

@@ -129,8 +129,9 @@ def test_an_unknown_problem_is_404_with_near_names(client: Client) -> None:
         body = client.get(path).json()
         assert (body["code"], body["near"][0]) == ("problem.not_found", "allreduce")
         assert "Did you mean allreduce" in body["detail"]
+        assert body["detail"].endswith("All of them: /api/v1/problems/.")
     for path in ("/problems/all_reduce/",):
         page = client.get(path)
         assert page.status_code == 404
-        assert "Did you mean allreduce" in page.content.decode()
+        assert "Did you mean allreduce? All of them: /problems/." in page.content.decode()
     assert "Targets: cpu4" in client.get(f"{API}/targets/cpu8/").json()["detail"]
