@@ -19,6 +19,14 @@ class SignUpForm(UserCreationForm):
         model = User
         fields = ("username", "email")
 
+    def validate_password_for_user(
+        self,
+        user: User,
+        password_field_name: str = "password1",  # noqa: S107 (a field's name)
+    ) -> None:
+        """Look at the first of the two, which is there even where the second differs: both are told at once."""
+        super().validate_password_for_user(user, password_field_name)
+
 
 class TokenForm(forms.Form):
     """A name, what it may do, and how long it lives."""

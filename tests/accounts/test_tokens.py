@@ -129,6 +129,13 @@ def test_a_bad_sign_up_says_what_is_wrong(client: Client, change: dict[str, str]
     assert not User.objects.exists()
 
 
+def test_a_weak_password_that_is_not_repeated_is_told_of_both(client: Client) -> None:
+    fields = {"username": "ann", "password1": "short", "password2": "other"}
+    errors = client.post("/accounts/signup/", fields).context["form"].errors
+    assert "too short" in str(errors["password1"])
+    assert "match" in str(errors["password2"])
+
+
 def test_production_hashes_passwords_with_argon2() -> None:
     from portal.settings import base
 
