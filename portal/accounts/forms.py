@@ -25,7 +25,7 @@ class SignUpForm(UserCreationForm):
         password_field_name: str = "password1",  # noqa: S107 (a field's name)
     ) -> None:
         """Look at the first of the two, which is there even where the second differs: both are told at once."""
-        super().validate_password_for_user(user, password_field_name)
+        super().validate_password_for_user(user, password_field_name)  # type: ignore[misc]  # unknown to the stubs
 
 
 class TokenForm(forms.Form):
