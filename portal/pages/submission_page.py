@@ -7,6 +7,7 @@ from django.utils.dateparse import parse_datetime
 
 from evaluator.models import Attempt
 from evaluator.selectors import last_attempt, result_attempt
+from leaderboard.services import is_official
 from portal.pages import figures
 from portal.pages.results import public_result
 from portal.pages.words import ADVICE, FLAGS, HEADLINES, STAGES, TONES
@@ -46,6 +47,7 @@ def context(submission: Submission, viewer: policies.Viewer, looks: int = 0) -> 
         "all_agree": all(row["ok"] for row in ranks),
         "speedup_chart": figures.interval(timing) if timing else None,
         "time_chart": figures.bars(timing, (result or {}).get("roofline")) if timing else None,
+        "off_boards": is_official(submission.target) and "noisy" in ((result or {}).get("flags") or []),
         "flags": [(flag, FLAGS.get(flag, "")) for flag in (result or {}).get("flags", [])],
         "can_change": policies.can_change(viewer, submission),
         "can_see_source": policies.can_view_source(viewer, submission),

@@ -440,6 +440,24 @@ def test_where_the_ranks_stood_comes_before_how_data_moved(client: Client) -> No
     client.force_login(row.author)
     text = page_of(client, row)
     assert text.index("Where each rank stood") < text.index("How it moves data")
+    assert "raised, see the log" not in text
+
+
+@pytest.mark.django_db
+def test_the_rank_that_raised_is_named_where_the_others_stood(client: Client) -> None:
+    result = {"stacks": [{"rank": 0, "text": "in all_reduce"}], "rank": 2}
+    row = factories.judged(verdict="runtime_error", code="runtime_error.exception", result=result)
+    client.force_login(row.author)
+    assert "Rank 2 raised, see the log." in page_of(client, row)
+
+
+@pytest.mark.django_db
+def test_a_noisy_result_says_which_boards_take_it_and_is_led_to_no_other(client: Client) -> None:
+    cards = factories.TargetFactory(slug="h100x4", backend="nccl", spec={"device": "cuda", "official": True})
+    for target, leads in ((factories.TargetFactory(), True), (cards, False)):
+        text = page_of(client, factories.judged(target=target, result={"flags": ["noisy"]}))
+        assert "Boards of cards do not take it; cpu4 is a development board" in text
+        assert ("Boards it counts for" in text) == leads
 
 
 def test_every_document_is_served_and_named_in_the_menu(client: Client, db: None) -> None:

@@ -198,7 +198,7 @@ def test_an_unknown_action_does_nothing(client: Client) -> None:
 
 
 def test_flags_are_for_the_author_and_staff_only(client: Client) -> None:
-    row = factories.judged()
+    row = factories.judged(source_name="mine.py")
     flag = {"code": "opens_sockets", "line": 3, "sentence": "Opens network connections of its own.",
             "file": "solution.py", "count": 2, "weight": "review"}  # fmt: skip
     row.attempts.update(triage=[flag])
@@ -208,6 +208,7 @@ def test_flags_are_for_the_author_and_staff_only(client: Client) -> None:
         page = client.get(f"/submissions/{row.pk}/").content.decode()
         assert "Opens network connections of its own." in page
         assert "and 1 more" in page
+        assert "The judge calls mine.py <code>solution.py</code>" in page
         assert ("opens_sockets" in page) is code
 
 
