@@ -103,6 +103,7 @@ def _samples(slug: str) -> list[dict[str, str]]:
     return [
         {
             **{key: row[key] for key in ("file", "verdict", "about")},
+            "target": row.get("target", "cpu4"),
             "source": (folder / row["file"]).read_text(),
         }
         for row in listed

@@ -196,3 +196,12 @@ def test_the_problem_page_shows_phases_for_both_forms_of_the_switch(synced: Any,
     assert on_cpu
     same = client.get("/problems/allgather/").context["roofs"]
     assert {len(r["forms"]) for r in same} == {1}
+
+
+def test_the_problem_page_says_on_which_target_a_sample_is_judged(synced: Any, client: Client) -> None:
+    page = client.get("/problems/allreduce/").content.decode()
+    for file, verdict in (
+        ("allreduce_deadlock.py", "timeout on cpu4"),
+        ("allreduce_two_shot_cuda.py", "correct on h200x1"),
+    ):
+        assert f"{file}</span>, meant to be {verdict}</summary>" in page
