@@ -238,7 +238,7 @@ def test_the_way_to_the_form_says_where_it_leads_and_the_terminal_names_what_was
     client.force_login(factories.UserFactory())
     for query, problem in (("", "allreduce"), ("?problem=ring_attention", "ring_attention")):
         text = client.get(f"/submit/{query}").content.decode()
-        assert f"-F problem={problem} -F target=cpu4" in text
+        assert f"-F problem={problem} \\\n  -F target=cpu4 \\\n" in text
 
 
 @pytest.mark.django_db
