@@ -28,7 +28,7 @@ import torch
 from evaluator.diagnose.native_facts import NativeFacts
 from evaluator.harness.beside import Beside
 from evaluator.harness.errors import Stopped
-from evaluator.harness.rank.extensions import unit_hash
+from evaluator.harness.rank.unithash import unit_hash
 from evaluator.harness.sandbox import Sandbox, SandboxSpec, python_inside
 from evaluator.harness.version import PROTOCOL_VERSION
 from evaluator.harness.warm import RANK_CODE, base_env

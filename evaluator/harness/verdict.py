@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from evaluator.harness.builds import BuildFailed, source_line
 from evaluator.harness.check import Mismatch
 from evaluator.harness.reports import JobFailed, RankReport
-from evaluator.harness.sandbox.logs import clean_text
+from evaluator.harness.sandbox.logs import clean_text, drop_noise
 
 
 @dataclass
@@ -148,7 +148,7 @@ def from_build(failure: BuildFailed, source: str) -> Verdict:
         text = f"The build was ended: {failure}"
     if line:
         text += f" (line {line} of your file)"
-    log = clean_text(_first_error_on_top(failure.log).encode())
+    log = drop_noise(clean_text(_first_error_on_top(failure.log).encode()))
     return Verdict("build_error", f"build_error.{failure.code}", text + ".", None, line, log)
 
 

@@ -60,7 +60,8 @@ def test_honest_text_is_untouched(text: str) -> None:
 def test_noise_is_dropped_and_the_rest_stays() -> None:
     text = (
         "before\n[W1129 socket.cpp:764] [c10d] The hostname of the client socket cannot be retrieved. err=-3\n"
-        "my Gloo hostname is fine\n[Gloo] Rank 0 is connected to 3 peer ranks. Expected number is 3\nafter"
+        "my Gloo hostname is fine\n[Gloo] Rank 0 is connected to 3 peer ranks. Expected number is 3\n"
+        "No CUDA runtime is found, using CUDA_HOME='/usr/local/cuda'\nafter"
     )
     assert drop_noise(text) == "before\nmy Gloo hostname is fine\nafter"
 

@@ -6,15 +6,14 @@ library in the job's folder. What was not recorded is built here and now, before
 
 from __future__ import annotations
 
-import hashlib
 import importlib.machinery
 import importlib.util
-import json
 import os
 import sys
 from typing import Any
 
 from torch.utils import cpp_extension
+from unithash import unit_hash
 
 _load_inline = cpp_extension.load_inline
 _load = cpp_extension.load
@@ -38,11 +37,6 @@ def unit_of(form: str, name: Any, sources: dict[str, Any], options: dict[str, An
         if options.get(key) is not None:
             unit[key] = bool(options[key])
     return unit
-
-
-def unit_hash(unit: dict[str, Any]) -> str:
-    """The name of a unit's finished library."""
-    return hashlib.sha256(json.dumps(unit, sort_keys=True).encode()).hexdigest()
 
 
 def _inline_unit(

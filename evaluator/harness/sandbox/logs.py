@@ -35,6 +35,7 @@ NOISE = tuple(
         r"hostname of the client socket cannot be retrieved",
         r"^\[W.*\] Warning: Unable to resolve hostname to a \(local\) address",
         r"^\[Gloo\] Rank \d+ is connected to \d+ peer ranks",
+        r"No CUDA runtime is found, using CUDA_HOME=",
     )
 )
 """Lines that tell an author nothing, whatever the job does."""
