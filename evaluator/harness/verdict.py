@@ -31,9 +31,10 @@ _BUILD = re.compile(
 )
 _NO_CUDA = re.compile(
     r"no NVIDIA driver|not compiled with CUDA|CUDA_HOME environment variable is not set|"
-    r"No CUDA runtime|needs a CUDA build|libcudart|CUDA is not available|No module named 'triton'",
+    r"No CUDA runtime|needs a CUDA build|libcudart|CUDA is not available",
     re.I,
 )
+_NO_TRITON = re.compile(r"No module named 'triton\b|0 active drivers")  # the second where torch brought one
 _MEMORY = re.compile(
     r"out of memory|can't allocate memory|Cannot allocate memory|std::bad_alloc|not enough memory", re.I
 )
@@ -220,11 +221,21 @@ def _from_error(reported: list[RankReport], failure: JobFailed) -> Verdict:
     if kind == "TypeError" and error.get("outside") is True and failure.phase != "import":
         sentence = f"`solution` can't take the problem's arguments: {first}"
         return Verdict("contract_error", "contract_error.signature", sentence, report.rank)
-    if _NO_CUDA.search(message):
-        text += ". Put tensors where the arguments are (`tensor.device`), or choose a target with cards."
+    if advice := _without_cards(message):
+        text = f"{text.rstrip('.')}. {advice}, or choose a target with cards."
         return Verdict("runtime_error", "runtime_error.needs_cuda", text, report.rank, line)
     code = "runtime_error.import" if failure.phase == "import" else "runtime_error.exception"
     return Verdict("runtime_error", code, text.rstrip(".!") + ".", report.rank, line)
+
+
+def _without_cards(message: str) -> str:
+    """What to do instead of what needs cards; empty where the message speaks of something else."""
+    if _NO_TRITON.search(message):
+        return (
+            "Triton does not run on this target: it needs cards. "
+            "Write C++ through `torch.utils.cpp_extension.load_inline`"
+        )
+    return "Put tensors where the arguments are (`tensor.device`)" if _NO_CUDA.search(message) else ""
 
 
 def _asked_for(message: str, rank: int, at: str) -> str | None:

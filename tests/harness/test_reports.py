@@ -204,6 +204,9 @@ def test_one_rank_that_waits_is_told_in_the_singular() -> None:
         ("Torch not compiled with CUDA enabled",
          "Rank 0 raised RuntimeError (line 6): Torch not compiled with CUDA enabled. Put tensors where the arguments "
          "are (`tensor.device`), or choose a target with cards."),
+        ("No module named 'triton'",
+         "Rank 0 raised RuntimeError (line 6): No module named 'triton'. Triton does not run on this target: it needs "
+         "cards. Write C++ through `torch.utils.cpp_extension.load_inline`, or choose a target with cards."),
         ("trying to initialize the default process group twice!",
          "Rank 0 raised RuntimeError (line 6): trying to initialize the default process group twice."),
     ],
