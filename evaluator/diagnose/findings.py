@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from evaluator.diagnose.trace import RUNTIME, SETTLE, Event, Op, RankTrace, gaps
+from evaluator.diagnose.trace import RUNTIME, SETTLE, Event, Op, RankTrace, busy, gaps
 
 STALL_US = 100.0
 """A gap shorter than this is Python between two operators."""
@@ -88,6 +88,16 @@ class _Look:
             self.ops, [e for e in self.inside if e.kind == "cpu_op" and e.thread == call.thread]
         )
         self.settled = next((e.start for e in self.inside if e.name == SETTLE), call.end)
+        self.idle = self._idle()
+
+    def _idle(self) -> list[tuple[float, float, Event | None]]:
+        """Gaps of the device between its first and last event, each with the host's wait that ended in it, if one did."""
+        device = [(e.start, e.end) for e in self.inside if e.on_device]
+        if not device:
+            return []
+        waits = [e for e in self.inside if e.name in _SYNCS and e.end <= self.settled]
+        free = gaps(device, min(a for a, _ in device), max(b for _, b in device))
+        return [(a, b, next((e for e in waits if a <= e.end <= b), None)) for a, b in free]
 
     def findings(self) -> Iterable[Finding]:
         yield from self._stalls()
@@ -136,13 +146,12 @@ class _Look:
             yield from self._told("host_stall", sentence, sum(lengths), line, len(lengths))
 
     def _launch_gaps(self) -> Iterable[Finding]:
-        device = [e for e in self.inside if e.on_device]
-        if len(device) < 2:
+        """Time in which the device had nothing to do although the host waited for nothing."""
+        free = [(start, end) for start, end, wait in self.idle if wait is None]
+        if not free:
             return
-        first, last = min(e.start for e in device), max(e.end for e in device)
-        free = gaps([(e.start, e.end) for e in device], first, last)
-        cost = sum(b - a for a, b in free)
-        longest = max(free, key=lambda gap: gap[1] - gap[0], default=(first, first))
+        cost = sum(end - start for start, end in free)
+        longest = max(free, key=lambda gap: gap[1] - gap[0])
         sentence = (
             f"Between its first and last kernel the device had nothing to do for {cost:.0f} µs in {len(free)} gaps. "
             "Launch fewer, larger kernels, or capture the call as a CUDA graph."
@@ -161,7 +170,7 @@ class _Look:
             yield from self._told("unread_result", sentence, sum(map(self.cost, indexes)), line, len(indexes))
 
     def _syncs(self) -> Iterable[Finding]:
-        """Host waits and copies across the bus before `solution` returned."""
+        """Host waits and copies across the bus before `solution` returned, and the device's idle time after a wait."""
         by_line: dict[int | None, list[Event]] = {}
         for event in self.inside:
             crosses = event.kind == "gpu_memcpy" and ("DtoH" in event.name or "HtoD" in event.name)
@@ -170,8 +179,13 @@ class _Look:
                 by_line.setdefault(self._line_of(event), []).append(event)
         for line, events in by_line.items():
             names = ", ".join(sorted({e.name for e in events}))
-            sentence = f"{names[:160]}: the host waits for the device, and the device then for the host."
-            yield from self._told("device_sync", sentence, sum(e.duration for e in events), line, len(events))
+            after = [(start, end) for start, end, wait in self.idle if wait in events]
+            spans = busy([(e.start, e.end) for e in events] + after)
+            idle = sum(end - start for start, end in after)
+            then = f", {idle:.0f} µs" if idle else ""
+            sentence = f"{names[:160]}: the host waits for the device, and the device then for the host{then}."
+            cost = sum(end - start for start, end in spans)
+            yield from self._told("device_sync", sentence, cost, line, len(events))
 
     def _line_of(self, event: Event) -> int | None:
         """The line of the operator in which an event of the host lies, or which launched one of the device."""

@@ -282,7 +282,12 @@ class CardSession(Session):
     def _both(self, kinds: list[str]) -> dict[str, tuple[list[Call], Batch, Batch]]:
         """New calls for each kind; (calls, reference's batch, submission's batch), in random order."""
         sizes = {"stream": self.lanes, "gate": min(GATED, self.lanes)}
-        made = {kind: self._new_calls(sizes[kind]) for kind in kinds}
+        # All at once: large calls take longer to make than to run, and they are made side by side.
+        calls, staged = self._new_calls(sum(sizes[kind] for kind in kinds))
+        made, at = {}, 0
+        for kind in kinds:
+            made[kind] = calls[at : at + sizes[kind]], staged[at : at + sizes[kind]]
+            at += sizes[kind]
         order = [True, False]
         self.rng.shuffle(order)
         done: dict[tuple[str, bool], Batch] = {}

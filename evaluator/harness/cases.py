@@ -19,7 +19,7 @@ from problems.registry import Problem
 KEEP_BYTES = {"cpu": 256 << 20, "cuda": 2 << 30}
 """Bytes of made calls and of answers that are kept: hosts with cards have the memory, and large draws are slow."""
 SPARE_BYTES = 1 << 14
-MAKERS = 8
+MAKERS = 16
 VARYING = 5
 """Times the largest output of the trials, where outputs differ in size (problem 64: from 14,000 to 45,000 edges)."""
 

@@ -44,7 +44,7 @@ def studies(ranks: int) -> list[Study]:
     vocab, hyena = "vocab_parallel_log_prob_push_cuda.py", "hyena_forward_packed_cuda.py"
     sam3 = "sam3_iou_bits_cuda.py"
     found = [
-        Study("ulysses T=1024", "ulysses_qkv_pull_cuda.py", {"B": 1, "T": 1024, "h": 32, "d": 128}, 3.73),
+        Study("ulysses T=1024", "ulysses_qkv_push_cuda.py", {"B": 1, "T": 1024, "h": 32, "d": 128}, 3.73),
         Study("log-probability l=1024", vocab, {"B": 8, "T": 1024, "V": 512}, 1.28),
         Study("log-probability l=1024, wide", vocab, {"B": 1, "T": 1024, "V": 65536}),
         Study("hyena l=512", hyena, _hyena(512, ranks), 3.55),

@@ -216,6 +216,17 @@ def test_a_wait_for_the_device_inside_the_call_names_its_line() -> None:
     assert (found.line, found.count, found.cost_us) == (12, 2, 172.0)
 
 
+def test_what_the_device_idles_after_a_wait_is_the_waits_cost() -> None:
+    kernels = [["kernel", "first", 90.0, 20.0, 0, {}], ["kernel", "second", 390.0, 20.0, 0, {}]]
+    told = findings.find(read([card(*ITEM, *kernels, ops=[op("aten::_local_scalar_dense", 12)])]))
+
+    # 110 to 112 the copy, 120 to 290 the wait, 112 to 390 the device without work: together 110 to 390.
+    (found,) = [f for f in told if f.kind == "device_sync"]
+    assert (found.line, found.cost_us) == (12, 280.0)
+    assert "then for the host, 278 µs" in found.sentence
+    assert "launch_gap" not in {f.kind for f in told}
+
+
 def test_the_wait_at_the_end_is_the_judges_own() -> None:
     late = ["cuda_runtime", "cudaDeviceSynchronize", 910.0, 80.0, 7, {}]
 

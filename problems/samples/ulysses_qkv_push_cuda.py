@@ -1,10 +1,10 @@
 """Ulysses exchange of a fused QKV projection as one kernel.
 
-The library form cuts, copies, exchanges and joins: four passes over the data. Here one kernel puts what the peers need
-of its rank's projection into a symmetric buffer, meets them, and reads from each exactly the heads that its rank needs,
-already at the place where the result wants them; its own heads go to the result at once. A run of H/W elements is
-contiguous on both sides; it is moved in 16-byte units where its size allows it, in 8- or 2-byte units otherwise.
-Buffers alternate from call to call, so that one meeting is enough.
+The library form cuts, copies, exchanges and joins: four passes over the data. Here half of a block's warps store what
+the peers need of this rank's projection straight into the peers' symmetric buffers, while the other half brings its own
+heads to the result; as soon as a part has arrived they bring that there, too. A run of H/W elements is contiguous on
+both sides; it is moved in 16-byte units where its size allows it, in 8- or 2-byte units otherwise. Buffers alternate
+from call to call, so that nobody has to say that a buffer is free again.
 """
 
 from typing import Optional
@@ -24,19 +24,30 @@ CUDA = r"""
 
 struct Peers { char* data[8]; unsigned* flags[8]; };
 
-__device__ void meet(const Peers& peers, int me, int world, unsigned seq) {
-  __syncthreads();
-  if ((int)threadIdx.x < world) {
-    unsigned* theirs = peers.flags[threadIdx.x] + blockIdx.x * 8 + me;
-    unsigned* mine = peers.flags[me] + blockIdx.x * 8 + threadIdx.x;
+constexpr int SIDE = 256;  // threads of a block that send, and as many that take in
+
+// Threads of one side wait for each other; `side` names the hardware barrier.
+__device__ void join(int side) { asm volatile("bar.sync %0, %1;" ::"r"(side), "n"(SIDE) : "memory"); }
+
+// To the equal block of every rank: what this side stored before is there.
+__device__ void tell(const Peers& peers, int me, int world, int thread, unsigned seq) {
+  join(1);
+  if (thread < world) {
+    unsigned* theirs = peers.flags[thread] + blockIdx.x * 8 + me;
     __threadfence_system();
     asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(theirs), "r"(seq) : "memory");
+  }
+}
+
+__device__ void hear(const Peers& peers, int me, int world, int thread, unsigned seq) {
+  if (thread < world) {
+    unsigned* mine = peers.flags[me] + blockIdx.x * 8 + thread;
     unsigned seen;
     do {
       asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(mine) : "memory");
     } while ((int)(seen - seq) < 0);
   }
-  __syncthreads();
+  join(2);
 }
 
 template <typename Vec>
@@ -52,38 +63,55 @@ __device__ void move(Vec* to, const Vec* from, int run, int lane, int lanes) {
 // A row is one token: three parts (query, key, value) of `world` runs, `run` vectors each. `inner` is the number
 // of rows of one rank that stay together in the result: T for the layout (B, T, ...), all rows for (T, B, ...).
 // A team of 2^bits threads moves a run, so that the places are worked out once for a run. Teams that have the same
-// number on two ranks stage and read the same runs: the blocks b need to meet, and no others.
+// number on two ranks send and take in the same runs: equal blocks need to hear each other, and no others.
+// The runs go in two parts, the larger first: while the second is on its way the first is brought home.
 template <typename Vec>
-__global__ void exchange(Peers peers, const Vec* in, Vec* out, unsigned rows, unsigned inner, int run, int bits,
-                         int64_t shift, int me, int world, unsigned seq) {
-  const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
-  const unsigned team = thread >> bits, teams = (gridDim.x * blockDim.x) >> bits;
+__global__ void __launch_bounds__(2 * SIDE) exchange(Peers peers, const Vec* in, Vec* out, unsigned rows,
+                                                     unsigned inner, int run, int bits, int64_t shift, int me,
+                                                     int world, unsigned seq) {
+  const int side = (int)threadIdx.x / SIDE, local = (int)threadIdx.x % SIDE;
+  const unsigned thread = blockIdx.x * SIDE + local;
+  const unsigned team = thread >> bits, teams = (gridDim.x * SIDE) >> bits;
   const int lanes = 1 << bits, lane = (int)(thread & (lanes - 1));
-  Vec* stage = reinterpret_cast<Vec*>(peers.data[me] + shift);
-  for (unsigned r = team; r < 3 * rows; r += teams)
-    for (int turn = 1; turn < world; ++turn) {
-      const int64_t at = ((int64_t)r * world + (me + turn) % world) * run;
-      move(stage + at, in + at, run, lane, lanes);
+  const unsigned runs = 3 * rows, turns = (runs + teams - 1) / teams;
+  const unsigned cut = (turns + 1) / 2 * teams;
+  const int parts = cut < runs ? 2 : 1;
+
+  if (side == 0) {
+    for (int part = 0; part < parts; ++part) {
+      const unsigned end = part + 1 < parts ? cut : runs;
+      for (unsigned r = team + part * cut; r < end; r += teams)
+        for (int turn = 1; turn < world; ++turn) {
+          const int peer = (me + turn) % world;
+          Vec* theirs = reinterpret_cast<Vec*>(peers.data[peer] + shift);
+          move(theirs + ((int64_t)r * world + me) * run, in + ((int64_t)r * world + peer) * run, run, lane, lanes);
+        }
+      tell(peers, me, world, local, seq + part);
     }
-  meet(peers, me, world, seq);
-  for (unsigned r = team; r < 3 * rows; r += teams) {
+    return;
+  }
+
+  const Vec* arrived = reinterpret_cast<const Vec*>(peers.data[me] + shift);
+  auto bring = [&](const Vec* from, unsigned r, int peer) {
     const unsigned row = r / 3, part = r % 3, outer = row / inner, place = row % inner;
-    const int64_t at = ((int64_t)r * world + me) * run;
-    for (int turn = 1; turn <= world; ++turn) {
-      const int peer = (me + turn) % world;
-      const int64_t target = ((int64_t)outer * world + peer) * inner + place;
-      const Vec* from = peer == me ? in : reinterpret_cast<const Vec*>(peers.data[peer] + shift);
-      move(out + (target * 3 + part) * run, from + at, run, lane, lanes);
-    }
+    const int64_t target = ((int64_t)outer * world + peer) * inner + place;
+    move(out + (target * 3 + part) * run, from + ((int64_t)r * world + peer) * run, run, lane, lanes);
+  };
+  for (unsigned r = team; r < runs; r += teams) bring(in, r, me);
+  for (int part = 0; part < parts; ++part) {
+    hear(peers, me, world, local, seq + part);
+    const unsigned end = part + 1 < parts ? cut : runs;
+    for (unsigned r = team + part * cut; r < end; r += teams)
+      for (int turn = 1; turn < world; ++turn) bring(arrived, r, (me + turn) % world);
   }
 }
 
-// Where one size of projection meets its peers: two buffers of `half` bytes, and the number of the next meeting.
+// Where one size of projection meets its peers: two buffers of `half` bytes, and the number of the next part.
 struct Room {
   Peers peers{};
   int me, world, blocks;
   int64_t half;
-  unsigned seq = 1;
+  unsigned seq = 2;
 
   Room(std::vector<int64_t> data, std::vector<int64_t> flags, int me, int blocks, int64_t half)
       : me(me), world((int)data.size()), blocks(blocks), half(half) {
@@ -98,12 +126,12 @@ struct Room {
     const int run = (int)(run_bytes / (int64_t)sizeof(Vec));
     int bits = 0;
     while (bits < 5 && (1 << bits) < run) ++bits;
-    const int64_t needed = ((3 * rows << bits) + 511) / 512;
+    const int64_t needed = ((3 * rows << bits) + SIDE - 1) / SIDE;
     const int grid = (int)(needed < 1 ? 1 : needed < blocks ? needed : blocks);
-    exchange<Vec><<<grid, 512, 0, reinterpret_cast<cudaStream_t>(stream)>>>(
+    exchange<Vec><<<grid, 2 * SIDE, 0, reinterpret_cast<cudaStream_t>(stream)>>>(
         peers, reinterpret_cast<const Vec*>(in), reinterpret_cast<Vec*>(out), (unsigned)rows, (unsigned)inner, run,
-        bits, half * (seq % 2), me, world, seq);
-    ++seq;
+        bits, half * (seq / 2 % 2), me, world, seq);
+    seq += 2;
     if (cudaError_t error = cudaGetLastError()) throw std::runtime_error(cudaGetErrorString(error));
   }
 
@@ -125,7 +153,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
 """
 
 _ext = load_inline(
-    name="ulysses_qkv_pull",
+    name="ulysses_qkv_push",
     cpp_sources="",
     cuda_sources=CUDA,
     extra_cuda_cflags=["-O3"],
@@ -147,7 +175,8 @@ def _grid(device: torch.device) -> int:
 class _State:
     """Two symmetric buffers and the flags for one shape of projection.
 
-    By shape, not by size: equal runs must belong to equal blocks in the calls before and after.
+    By shape, not by size: equal runs must belong to equal blocks in the calls before and after. Whose kernel has ended has
+    heard every block of every peer begin it, and so end the one before: the buffer of the call before is free.
     """
 
     kept: dict[tuple[int, ...], "_State"] = {}
