@@ -75,15 +75,19 @@ class Draw:
     ) -> torch.Tensor:
         """Normal values, drawn in float32 (float64 for a float64 dtype) and rounded to `dtype`."""
         kind: Any = np.float64 if dtype == torch.float64 else np.float32
-        raw = self._next().standard_normal(_shape(shape), dtype=kind)
-        return torch.from_numpy(np.asarray(raw * kind(std) + kind(mean))).to(dtype)
+        raw = np.asarray(self._next().standard_normal(_shape(shape), dtype=kind))
+        raw *= kind(std)
+        raw += kind(mean)
+        return torch.from_numpy(raw).to(dtype)
 
     def uniform(
         self, shape: Shape, low: float = 0.0, high: float = 1.0, dtype: torch.dtype = torch.float32
     ) -> torch.Tensor:
         """Uniform values in [low, high), rounded to `dtype`."""
-        raw = self._next().random(_shape(shape)) * (high - low) + low
-        return torch.from_numpy(np.asarray(raw)).to(dtype)
+        raw = np.asarray(self._next().random(_shape(shape)))
+        raw *= high - low
+        raw += low
+        return torch.from_numpy(raw).to(dtype)
 
     def integers(self, shape: Shape, low: int, high: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
         """Integers in [low, high), exact in `dtype` (floating dtypes too)."""

@@ -91,7 +91,7 @@ class _Look:
         self.idle = self._idle()
 
     def _idle(self) -> list[tuple[float, float, Event | None]]:
-        """Gaps of the device between its first and last event, each with the host's wait that ended in it, if one did."""
+        """Gaps of the device between its first and last event, each with the host's wait that ended in it, if any."""
         device = [(e.start, e.end) for e in self.inside if e.on_device]
         if not device:
             return []
@@ -183,7 +183,9 @@ class _Look:
             spans = busy([(e.start, e.end) for e in events] + after)
             idle = sum(end - start for start, end in after)
             then = f", {idle:.0f} µs" if idle else ""
-            sentence = f"{names[:160]}: the host waits for the device, and the device then for the host{then}."
+            sentence = (
+                f"{names[:160]}: the host waits for the device, and the device then for the host{then}."
+            )
             cost = sum(end - start for start, end in spans)
             yield from self._told("device_sync", sentence, cost, line, len(events))
 

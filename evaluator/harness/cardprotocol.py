@@ -8,6 +8,7 @@ honest files both tell the same, unless the host launches more slowly than the c
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from statistics import median
@@ -32,6 +33,8 @@ LANES_BYTES = 4 << 30
 """Most card memory for one job's lanes."""
 BATCH_BYTES = 256 << 20
 """Inputs of one rank's slots in a batch that are made without much ado."""
+FEWEST = 4
+"""Calls of a batch where one alone takes as much: one before the clock, and three."""
 QUICK_S, PAPER_S = 3.0, 30.0
 GATE_S = 4e-4
 """What a gated call costs about, beside its work: for the plan only."""
@@ -120,26 +123,29 @@ class CardTiming:
 
 
 def lanes_for(inputs_bytes: int, outputs_bytes: int) -> int:
-    """How many calls a batch may have: 24, or as many as fit; of large calls as few as 8.
+    """How many calls a batch may have: 24, or as many as fit; of large calls as few as 8, of huge ones 4.
 
     Every call has new values, which the host makes: of large calls a batch of 24 would take seconds to prepare.
     """
     fitting = LANES_BYTES // (inputs_bytes + outputs_bytes)
-    quick = max(GATED, BATCH_BYTES // inputs_bytes)
+    quick = max(GATED if inputs_bytes <= BATCH_BYTES else FEWEST, BATCH_BYTES // inputs_bytes)
     return max(1, min(LANES, fitting, quick))
 
 
-def plan(protocol: str, t_reference: float, lanes: int) -> Plan:
+def plan(protocol: str, t_reference: float, lanes: int, t_making: float = 0.0) -> Plan:
     """Pairs of two stream batches of `lanes` calls and one gated batch of at most 8 per side.
 
-    quick, profile: as many pairs as 3 s allow, 6 to 10; paper: as 30 s allow, 10 to 20. Warm-up is counted in batches.
+    quick, profile: as many pairs as 3 s allow, 6 to 10; paper: as 30 s allow, 10 to 20. What the host needs to make
+    the values of a call (`t_making`, seconds) counts: of large calls it takes most of the time. Warm-up is counted in
+    batches.
     """
     if protocol == "check":
         return Plan("check", False, 0, 0, 0)
     gated = min(GATED, lanes)
-    pair = 2 * (2 * lanes * t_reference + gated * (t_reference + GATE_S))
+    pair = 2 * (2 * lanes * t_reference + gated * (t_reference + GATE_S)) + (2 * lanes + gated) * t_making
     if protocol == "paper":
-        pairs, warm = max(10, min(20, int(PAPER_S / pair))), max(2, min(10, int(1.0 / (lanes * t_reference))))
+        warm = max(2, min(10, int(1.0 / (lanes * (t_reference + t_making)))))
+        pairs = max(10, min(20, int(PAPER_S / pair)))
     else:
         pairs, warm = max(6, min(10, int(QUICK_S / pair))), 2
     return Plan(protocol, True, pairs, lanes, warm)
@@ -202,10 +208,13 @@ class CardSession(Session):
         """From the reference's time in stream mode, once its kernels are warm."""
         if protocol == "check":
             return plan(protocol, 1.0, self.lanes)
-        calls, staged = self._new_calls(min(4, self.lanes))
+        count = min(4, self.lanes)
+        began = time.perf_counter()
+        calls, staged = self._new_calls(count)
+        making = (time.perf_counter() - began) / count
         for _ in range(2):
             seconds = self._batch(self.reference, "stream", calls, staged).seconds
-        return plan(protocol, max(1e-6, seconds), self.lanes)
+        return plan(protocol, max(1e-6, seconds), self.lanes, making)
 
     def warm_up(self, count: int) -> None:
         """Batches that look like any other, and the first gated ones; every output is compared."""

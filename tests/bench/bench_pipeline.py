@@ -1,18 +1,19 @@
 """How busy one host's scoring lane is with a backlog, and what a naive serial protocol would make of it.
 
-    python -m tests.bench.bench_pipeline [--target h200x2] [--backlog 40] [--naive 2] [--out FILE.json]
+    python -m tests.bench.bench_pipeline [--target h200x2] [--backlog 40] [--naive 2] [--limit S] [--out FILE.json]
 
 One run, two parts. *Pipeline*: the backlog goes through the queue's own services and the worker's loop into the judge,
 mode `quick`, on a database of its own. *Naive*: in the style of published scripts, for each of five trials a fresh
 torchrun for the reference and one for the solution, the timed calls in the last trial's processes (12 a side, as
 `quick`); a few correct files only, so that its rate is not burdened by hangs. On a target with cards the share of time
 in which a kernel ran on a card is read beside both (NVML's utilisation, mean of the cards). Nothing else may run
-meanwhile.
+meanwhile. After `--limit` seconds the worker takes no more of the backlog: what was judged until then is told.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import subprocess
 import sys
@@ -91,7 +92,7 @@ def share(samples: list[float]) -> float | None:
     return round(sum(samples) / len(samples), 3) if samples else None
 
 
-def pipeline(target: str, files: list[tuple[str, Path]]) -> dict[str, Any]:
+def pipeline(target: str, files: list[tuple[str, Path]], limit_s: float) -> dict[str, Any]:
     """Send everything, then let one worker drain the queue; times from its start to the last result."""
     from evaluator import services
     from evaluator.harness.judge import Judge
@@ -102,6 +103,12 @@ def pipeline(target: str, files: list[tuple[str, Path]]) -> dict[str, Any]:
     from portal.submissions.models import Submission
     from problems.models import Target as TargetRow
     from tests import factories
+
+    class Limited(Worker):
+        """A worker that takes nothing more once the time is over."""
+
+        def _fit(self) -> bool:
+            return time.perf_counter() < until and super()._fit()
 
     author, target_row = factories.UserFactory(), TargetRow.objects.get(slug=target)
     for slug, path in files:
@@ -117,15 +124,16 @@ def pipeline(target: str, files: list[tuple[str, Path]]) -> dict[str, Any]:
     pulse.start()
     with Judge(target) as judge:
         judge.settle()
-        worker = Worker(host=host, target=target, judge=judge, pulse=pulse, self_test=lambda judge: False)
+        worker = Limited(host=host, target=target, judge=judge, pulse=pulse, self_test=lambda judge: False)
         with busy(judge.target.device) as samples:
             began = time.perf_counter()
-            worker.drain()
+            until = began + limit_s
+            done = worker.drain()
             wall = time.perf_counter() - began
     pulse.end()
     results = [attempt.result for attempt in Attempt.objects.exclude(result=None)]
-    if len(results) != len(files):
-        raise SystemExit(f"{len(results)} of {len(files)} submissions have a result")
+    if len(results) != done or (done < len(files) and wall < limit_s):
+        raise SystemExit(f"{len(results)} of {len(files)} submissions have a result, {done} were taken")
     first_builds = sum(r["durations"].get("building", 0.0) for r in results if not r["build"]["cached"])
     stages: dict[str, float] = {}
     for found in results:
@@ -133,10 +141,11 @@ def pipeline(target: str, files: list[tuple[str, Path]]) -> dict[str, Any]:
             stages[name] = stages.get(name, 0.0) + seconds
     occupied = sum(stages.values()) - first_builds
     verdicts: dict[str, int] = {}
-    for row in Submission.objects.all():
+    for row in Submission.objects.exclude(verdict=""):
         verdicts[row.verdict] = verdicts.get(row.verdict, 0) + 1
     return {
-        "submissions": len(files),
+        "backlog": len(files),
+        "submissions": done,
         "wall_s": round(wall, 1),
         "first_builds_s": round(first_builds, 1),
         "stages_s": {name: round(seconds, 1) for name, seconds in sorted(stages.items())},
@@ -146,8 +155,8 @@ def pipeline(target: str, files: list[tuple[str, Path]]) -> dict[str, Any]:
             / (wall - first_builds),
             3,
         ),
-        "per_hour": round(3600 * len(files) / wall),
-        "per_hour_without_first_builds": round(3600 * len(files) / (wall - first_builds)),
+        "per_hour": round(3600 * done / wall),
+        "per_hour_without_first_builds": round(3600 * done / (wall - first_builds)),
         "card_busy_share": share(samples),
         "verdicts": verdicts,
     }
@@ -215,6 +224,7 @@ def main() -> int:
     parser.add_argument("--target", default="cpu4")
     parser.add_argument("--backlog", type=int, default=40)
     parser.add_argument("--naive", type=int, default=2)
+    parser.add_argument("--limit", type=float, default=math.inf, metavar="S")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     import django
@@ -231,7 +241,7 @@ def main() -> int:
         os.environ["PKB_BUILD_CACHE"] = cache  # so that first builds are first builds
         try:
             call_command("sync_catalog", verbosity=0)
-            ours = pipeline(args.target, backlog(args.backlog, mix(target.device)))
+            ours = pipeline(args.target, backlog(args.backlog, mix(target.device)), args.limit)
         finally:
             teardown_databases(before, verbosity=0)
     report = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evaluator.harness.cardjob import Batch
-from evaluator.harness.cardprotocol import GATED, LANES, CardSession, CardTiming, lanes_for, plan
+from evaluator.harness.cardprotocol import FEWEST, GATED, LANES, CardSession, CardTiming, lanes_for, plan
 from evaluator.harness.cardslots import Staged, demand_cards
 from evaluator.harness.errors import JudgeFault
 from evaluator.harness.judge import Judge
@@ -69,6 +69,13 @@ def test_plans_have_pairs_enough_for_an_interval_and_end(protocol: str, seconds:
         assert made.pairs == (20 if protocol == "paper" else 10)
 
 
+def test_values_that_take_long_to_make_count_for_the_plan() -> None:
+    assert plan("quick", 1e-4, LANES, 1e-4).pairs == 10
+    assert plan("quick", 1e-4, LANES, 0.05).pairs == 6
+    slow = plan("paper", 1e-4, LANES, 0.05)
+    assert (slow.pairs, slow.warmup) == (10, 2)
+
+
 def test_check_times_nothing() -> None:
     assert not plan("check", 1.0, LANES).timed
 
@@ -77,6 +84,8 @@ def test_large_calls_have_fewer_lanes_but_never_none() -> None:
     assert lanes_for(1 << 20, 1 << 20) == LANES
     assert lanes_for(1 << 24, 1 << 20) == 16
     assert lanes_for(1 << 27, 1 << 20) == GATED
+    assert lanes_for(1 << 28, 1 << 20) == GATED
+    assert lanes_for(1 << 29, 1 << 20) == FEWEST
     assert lanes_for(1 << 29, 1 << 29) == 4
     assert lanes_for(1 << 34, 1 << 34) == 1
 
