@@ -29,7 +29,7 @@ from evaluator.diagnose.native_facts import NativeFacts
 from evaluator.harness.beside import Beside
 from evaluator.harness.errors import Stopped
 from evaluator.harness.rank.unithash import unit_hash
-from evaluator.harness.sandbox import Sandbox, SandboxSpec, python_inside
+from evaluator.harness.sandbox import Sandbox, SandboxSpec, inside, python_inside, wheel_toolkits
 from evaluator.harness.version import PROTOCOL_VERSION
 from evaluator.harness.warm import RANK_CODE, base_env
 from problems.registry import Target
@@ -43,7 +43,8 @@ LEAST_KEPT = 256 << 10
 MAX_UNITS = 8
 UNITS = ".units"
 """Ends the names of what files asked for, beside the libraries."""
-BUILD_PATH = ("/usr/local/cuda/bin", "/usr/bin", "/bin")
+WHEELS = tuple(str(folder / "bin") for folder in wheel_toolkits())
+BUILD_PATH = ("/usr/local/cuda/bin", "/usr/bin", "/bin", *WHEELS)
 HEADERS = (3, 1, 0)
 """Lines that `load_inline` puts above a source: three for CUDA, one for C++, none when asked."""
 FACTS_REVISION = 1
@@ -128,6 +129,14 @@ def check_unit(unit: Any) -> dict[str, Any]:
         if not str(path).startswith(("/usr/", "/job", "/opt/pkb/venv/")):
             raise BuildFailed("include", f"the include path {str(path)[:100]!r} does not exist here")
     return unit
+
+
+def wants_cards(unit: dict[str, Any]) -> bool:
+    """Whether a checked unit has CUDA sources or asks for CUDA's headers and libraries."""
+    sources = unit["sources"]
+    return bool(
+        unit.get("with_cuda") or sources.get("cuda") or any(n.endswith((".cu", ".cuh")) for n in sources)
+    )
 
 
 def _is_texts(value: Any) -> bool:
@@ -233,6 +242,12 @@ class Builder:
         libraries: dict[str, Path] = {}
         for raw in units[:MAX_UNITS]:
             unit = check_unit(raw)
+            if self.target.device == "cpu" and wants_cards(unit):
+                raise BuildFailed(
+                    "needs_cuda",
+                    f"{unit['name']} has CUDA sources, which run on cards only, and {self.target.slug} has none; "
+                    "choose a target with cards, or write C++ for this one",
+                )
             inner = unit_hash(unit)
             key = hashlib.sha256(
                 (inner + toolchain(str(self.target.data.get("arch", "")))).encode()
@@ -259,6 +274,7 @@ class Builder:
         read_end, write_end = os.pipe()
         binds: dict[str | Path, str] = {}
         env = base_env(self.target, str(Path(python_inside()).parent.parent))
+        env["PATH"] = os.pathsep.join([env["PATH"], *map(inside, WHEELS)])
         if arch := self.target.data.get("arch"):
             env["TORCH_CUDA_ARCH_LIST"] = re.sub(r"(\d)(a?)$", r".\1\2", str(arch))
         box = Sandbox(

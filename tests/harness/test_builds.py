@@ -173,7 +173,7 @@ def test_all_units_of_a_file_share_one_limit(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(Builder, "_compile", compile_slowly)
     monkeypatch.setattr(builds, "toolchain", lambda arch: "none")
     units = [unit(f"int f{n}();") for n in range(4)]
-    Builder(load_target("cpu4"), tmp_path).build(units, 100.0, None, Clock())  # type: ignore[arg-type]
+    Builder(load_target("h200x1"), tmp_path).build(units, 100.0, None, Clock())  # type: ignore[arg-type]
     assert limits == [100.0, 60.0, 20.0, 0.0]
 
 

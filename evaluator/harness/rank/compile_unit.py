@@ -7,6 +7,7 @@ Usage: python -I compile_unit.py FD, with the unit in /job/unit.json. FD gets on
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import shutil
@@ -21,17 +22,25 @@ LOG = "/tmp/build.log"  # noqa: S108
 MAX_LOG = 4 << 20
 
 
-def _without_cuda(cpp_extension: Any) -> None:
-    """Let a torch without CUDA compile for cards too: a build needs the compiler, not the driver."""
+def _find_toolkit(cpp_extension: Any) -> None:
+    """Let a torch without CUDA compile for cards too (a build needs the compiler, not the driver), and wheels link.
+
+    Wheels hold `libcudart.so.13` without the name that the linker looks for.
+    """
     nvcc = shutil.which("nvcc")
-    if cpp_extension.CUDA_HOME is not None or nvcc is None:
+    if nvcc is None:
         return
-    cpp_extension.CUDA_HOME = os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))
+    instead: dict[str, list[str]] = {}
+    if cpp_extension.CUDA_HOME is None:
+        cpp_extension.CUDA_HOME = os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))
+        instead = {"-lc10_cuda": [], "-ltorch_cuda": []}
+    folder = os.path.join(cpp_extension.CUDA_HOME, "lib")
+    if not glob.glob(os.path.join(cpp_extension.CUDA_HOME, "lib*", "libcudart.so")):
+        instead["-lcudart"] = [f"-l:{os.path.basename(p)}" for p in glob.glob(f"{folder}/libcudart.so.*")[:1]]
     linked = cpp_extension._prepare_ldflags
 
     def prepare(*args: Any, **kwargs: Any) -> list[str]:
-        missing = ("-lc10_cuda", "-ltorch_cuda")
-        return [flag for flag in linked(*args, **kwargs) if flag not in missing]
+        return [new for flag in linked(*args, **kwargs) for new in instead.get(flag, [flag])]
 
     cpp_extension._prepare_ldflags = prepare
 
@@ -39,7 +48,7 @@ def _without_cuda(cpp_extension: Any) -> None:
 def _build(unit: dict[str, Any]) -> None:
     from torch.utils import cpp_extension
 
-    _without_cuda(cpp_extension)
+    _find_toolkit(cpp_extension)
     # The library is only made here; the ranks load it.
     cpp_extension._import_module_from_library = lambda *args, **kwargs: None
     options = {key: unit[key] or None for key in ("extra_cflags", "extra_cuda_cflags", "extra_ldflags")}

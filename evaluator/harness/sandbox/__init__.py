@@ -5,7 +5,7 @@ from .errors import FreezeFailed, KillFailed, SandboxError, SpawnFailed
 from .host import host_grade
 from .leftovers import cleanup_leftovers
 from .logs import CappedLog, StreamText
-from .mounts import VENV_INSIDE, python_inside
+from .mounts import VENV_INSIDE, inside, python_inside, wheel_toolkits
 from .names import default_host_id, own_lease
 from .selfcheck import SelfCheck, self_check
 from .spec import HostReport, SandboxSpec, UsageReport
@@ -26,7 +26,9 @@ __all__ = [
     "cleanup_leftovers",
     "default_host_id",
     "host_grade",
+    "inside",
     "own_lease",
     "python_inside",
     "self_check",
+    "wheel_toolkits",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from functools import lru_cache
@@ -44,6 +45,18 @@ def python_inside() -> str:
     if sys.prefix == sys.base_prefix:
         return sys.executable
     return f"{VENV_INSIDE}/bin/python"
+
+
+def inside(path: str) -> str:
+    """Where a job sees a path of the virtual environment, or the path itself."""
+    if sys.prefix == sys.base_prefix or not _is_below(path, sys.prefix):
+        return path
+    return VENV_INSIDE + path.removeprefix(sys.prefix)
+
+
+def wheel_toolkits() -> list[Path]:
+    """Folders of CUDA toolkits that were installed as wheels, beside torch: `bin` with nvcc, `nvvm`, `lib`."""
+    return sorted(Path(sysconfig.get_path("purelib"), "nvidia").glob("cu[0-9]*"))
 
 
 def _is_below(path: str, folder: str) -> bool:
@@ -116,6 +129,10 @@ def _hide_compilers(tree: _Tree) -> None:
         real = os.path.realpath(folder)
         if os.path.isdir(real):
             _hide(tree, real)
+    for toolkit in wheel_toolkits():
+        for part in (toolkit / "bin", toolkit / "nvvm"):
+            if part.is_dir():
+                _hide(tree, inside(str(part)))
     for binary in _compiler_binaries():
         if not any(_is_below(binary, os.path.realpath(folder)) for folder in _COMPILER_FOLDERS):
             tree.options += ["--ro-bind", "/dev/null", binary]
