@@ -35,6 +35,9 @@ BATCH_BYTES = 256 << 20
 """Inputs of one rank's slots in a batch that are made without much ado."""
 FEWEST = 4
 """Calls of a batch where one alone takes as much: one before the clock, and three."""
+TIRED = 2
+"""Calls of a batch for a file whose calls have taken too long by then (`protocol.ENOUGH_S`)."""
+LEAST_PAIRS, LEAST_WARMUP = 6, 2
 QUICK_S, PAPER_S = 3.0, 30.0
 GATE_S = 4e-4
 """What a gated call costs about, beside its work: for the plan only."""
@@ -58,6 +61,8 @@ class CardTiming:
     host: list[tuple[float | None, float | None]] = field(default_factory=list)
     stream_cost: float = 0.0
     gate_cost: float = 0.0
+    calls: int = 0
+    """Timed calls of either side."""
     restless: int = 0
     """Times that the cards were not at rest before a turn of the reference."""
     queued: int = 0
@@ -110,12 +115,6 @@ class CardTiming:
         }  # fmt: skip
 
     @property
-    def calls(self) -> int:
-        """Measured calls of either side."""
-        timed = self.lanes - self.lanes // WARM_SHARE
-        return len(self.stream) * 2 * timed + len(self.gate) * min(GATED, self.lanes)
-
-    @property
     def launch_bound(self) -> bool:
         """Whether the card was idle for more than half of the solution's call."""
         nets = [self.net(s[1], g[1]) for s, g in zip(self.stream, self.gate, strict=True)]
@@ -144,15 +143,17 @@ def plan(protocol: str, t_reference: float, lanes: int, t_making: float = 0.0) -
     gated = min(GATED, lanes)
     pair = 2 * (2 * lanes * t_reference + gated * (t_reference + GATE_S)) + (2 * lanes + gated) * t_making
     if protocol == "paper":
-        warm = max(2, min(10, int(1.0 / (lanes * (t_reference + t_making)))))
+        warm = max(LEAST_WARMUP, min(10, int(1.0 / (lanes * (t_reference + t_making)))))
         pairs = max(10, min(20, int(PAPER_S / pair)))
     else:
-        pairs, warm = max(6, min(10, int(QUICK_S / pair))), 2
+        pairs, warm = max(LEAST_PAIRS, min(10, int(QUICK_S / pair))), LEAST_WARMUP
     return Plan(protocol, True, pairs, lanes, warm)
 
 
 class CardSession(Session):
     """A session whose jobs are `CardJob`s."""
+
+    least_pairs = LEAST_PAIRS
 
     def __init__(
         self,
@@ -184,6 +185,7 @@ class CardSession(Session):
             raise JudgeFault("the submission's job was not started")
         packed = [call.packed for call in calls]
         limit = self.limit * max(1, len(calls) // 4)
+        began = time.perf_counter()
         try:
             if kind == "stream":
                 batch = job.stream(packed, staged, limit, warm=len(calls) // WARM_SHARE, empty=empty)
@@ -198,6 +200,7 @@ class CardSession(Session):
             if any(batch.late) or any(index is not None for row in batch.changed for index in row):
                 raise JudgeFault("the reference changed an input or wrote after it was done")
         else:
+            self.spent += time.perf_counter() - began
             self.built_late |= batch.built_late
             for rank, late in enumerate(batch.late):
                 if late:
@@ -219,10 +222,11 @@ class CardSession(Session):
     def warm_up(self, count: int) -> None:
         """Batches that look like any other, and the first gated ones; every output is compared."""
         for number in range(count):
-            self._compare(
-                self._both(["stream", "gate"] if number < 2 else ["stream"]), f"warm-up batch {number + 1}"
-            )
-        self.timing.warmup = count * self.lanes
+            if number >= LEAST_WARMUP and self._tired:
+                break
+            batches = self._both(["stream", "gate"] if number < LEAST_WARMUP else ["stream"])
+            self._compare(batches, f"warm-up batch {number + 1}")
+            self.timing.warmup += len(batches["stream"][0])
         self.measure_costs()
 
     def measure_handshake(self) -> None:
@@ -290,7 +294,8 @@ class CardSession(Session):
 
     def _both(self, kinds: list[str]) -> dict[str, tuple[list[Call], Batch, Batch]]:
         """New calls for each kind; (calls, reference's batch, submission's batch), in random order."""
-        sizes = {"stream": self.lanes, "gate": min(GATED, self.lanes)}
+        stream = min(self.lanes, TIRED) if self._tired else self.lanes
+        sizes = {"stream": stream, "gate": min(GATED, stream)}
         # All at once: large calls take longer to make than to run, and they are made side by side.
         calls, staged = self._new_calls(sum(sizes[kind] for kind in kinds))
         made, at = {}, 0
@@ -335,6 +340,10 @@ class CardSession(Session):
             min(two, key=lambda batch: batch.seconds) for two in zip(first, second, strict=True)
         )
         card, timing = self.card, self.timing
+        card.calls += sum(
+            len(calls) - len(calls) // WARM_SHARE for calls in (batches["stream"][0], again["stream"][0])
+        )
+        card.calls += len(batches["gate"][0])
         card.stream.append((stream_r.seconds, stream_s.seconds))
         card.gate.append((gate_r.seconds, gate_s.seconds))
         card.device.append((stream_r.device_s, stream_s.device_s))

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from evaluator.harness.cardjob import Batch
-from evaluator.harness.cardprotocol import FEWEST, GATED, LANES, CardSession, CardTiming, lanes_for, plan
+from evaluator.harness import cardprotocol
+from evaluator.harness.cardjob import Batch, CardJob
+from evaluator.harness.cardprotocol import (
+    FEWEST,
+    GATED,
+    LANES,
+    TIRED,
+    CardSession,
+    CardTiming,
+    lanes_for,
+    plan,
+)
 from evaluator.harness.cardslots import Staged, demand_cards
 from evaluator.harness.errors import JudgeFault
 from evaluator.harness.judge import Judge
-from evaluator.harness.protocol import Verdicted
+from evaluator.harness.protocol import ENOUGH_S, Plan, Timing, Verdicted
 
 US = 1e-6
 
@@ -99,7 +111,6 @@ def test_figures_are_shown_per_side_in_milliseconds() -> None:
     assert shown["reference_events_ms"] is None
     assert shown["solution_events_ms"] == pytest.approx(0.05)
     assert shown["gated"] == GATED
-    assert card.calls == 32 + GATED
 
 
 @pytest.mark.parametrize("target", ["h100x4", "h200x4", "b200x4", "h200x2", "h200x1"])
@@ -193,3 +204,63 @@ def test_a_reference_that_keeps_its_card_busy_is_steady_by_its_stream_time() -> 
     before = session.block(stream=1000, gate=cost + 990)
     assert before == pytest.approx(1000 * US)
     assert session.block(stream=1200, gate=cost + 990) / before == pytest.approx(1.2)
+
+
+class _Slow(CardJob):
+    """A job whose calls take so long by a clock that nobody waits for."""
+
+    def __init__(self, clock: list[float], seconds: float) -> None:
+        self.clock, self.seconds = clock, seconds
+        self.sizes: list[int] = []
+
+    def close(self) -> None: ...
+
+    def stream(self, calls: list[Any], *args: Any, **options: Any) -> Batch:
+        self.sizes.append(len(calls))
+        self.clock[0] += self.seconds * len(calls)
+        return Batch(self.seconds)
+
+    gate = stream
+
+
+class _Paired(CardSession):
+    """A session of two stand-ins; what is compared and how the cards come to rest is left out."""
+
+    def __init__(self, clock: list[float], seconds: float) -> None:
+        self.timing, self.spent, self.limit, self.rng = Timing(), 0.0, 30.0, random.Random(1)
+        self.reference, self.submission = _Slow(clock, 1e-4), _Slow(clock, seconds)
+        self.lanes, self.next_call, self.built_late = LANES, 0, False
+        self.card = timing([], [])
+        self._should_stop = None
+
+    def _new_calls(self, count: int) -> tuple[list[Any], Staged]:
+        return [SimpleNamespace(packed=None)] * count, [[]] * count
+
+    def _await_rest(self) -> None: ...
+
+    def _compare(self, *facts: Any) -> None: ...
+
+    def measure_costs(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("seconds", "warmup", "pairs", "calls"),
+    [
+        (1e-4, 10 * LANES, 20, 20 * (2 * 16 + GATED)),
+        (7.0, LANES + TIRED, 6, 6 * 3 * TIRED),
+        (0.1, 10 * LANES, 7, 6 * (2 * 16 + GATED) + 16 + GATED + TIRED),
+    ],
+)
+def test_a_submission_that_sleeps_does_not_hold_the_cards(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, warmup: int, pairs: int, calls: int
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(cardprotocol.time, "perf_counter", lambda: clock[0])
+    session = _Paired(clock, seconds)
+    session.warm_up(10)
+    session.run_pairs(Plan("paper", True, pairs=20, block=LANES, warmup=10))
+
+    assert session.timing.warmup == warmup
+    assert len(session.card.stream) == len(session.card.gate) == pairs
+    assert session.card.calls == calls
+    assert session.spent < ENOUGH_S + seconds * (LANES + GATED + (1 + pairs) * 3 * TIRED)
