@@ -12,6 +12,7 @@ from django.db.models.functions import Coalesce, TruncDate
 from leaderboard import figure_cells, subset, summaries
 from leaderboard.models import RunSummary
 from leaderboard.querysets import RULES
+from portal.submissions.models import ModelRun
 from problems.models import Target
 
 
@@ -98,8 +99,8 @@ class Drawn(NamedTuple):
 
 
 def label(model: str, harness: str, prompt_variant: str) -> str:
-    """A model and its way of running, where that is not the usual one."""
-    extra = [harness] if harness != "single-shot" else []
+    """A model and its way of running, where somebody named one that is not the usual one."""
+    extra = [harness] if harness not in (ModelRun.Harness.SINGLE_SHOT, ModelRun.Harness.UNSORTED) else []
     extra += [prompt_variant] if prompt_variant else []
     return f"{model} ({', '.join(extra)})" if extra else model
 

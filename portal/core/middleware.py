@@ -67,4 +67,4 @@ def _refused(request: HttpRequest, status: int, code: str, told: str) -> HttpRes
     if request.path.startswith("/api/"):
         return problem_json.response(request, status, code, told)
     context = {"code": status, "title": "Not taken", "advice": told, "request_id": request_id.get()}
-    return render(None, "500.html", context, status=status)
+    return render(None, "bare_error.html", context, status=status)

@@ -135,7 +135,7 @@ def error(request: HttpRequest, code: int) -> HttpResponse:
         return problem_json.response(request, code, title.lower().replace(" ", "_"), advice)
     context: dict[str, Any] = {"code": code, "title": title, "advice": advice, "request_id": request_id.get()}
     if code >= 500:  # nothing that could fail once more: no user, no database
-        return render(None, "500.html", context, status=code)
+        return render(None, "bare_error.html", context, status=code)
     return render(request, "pages/error.html", context, status=code)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard import charts
+from leaderboard import charts, model_rows
 from leaderboard.axes import CHARACTER_PX, NARROWEST_PX, log_ticks
 from leaderboard.marks import WIDTH, interval_marks, sparkline
 
@@ -93,3 +93,17 @@ def test_the_axis_of_fast_p_names_its_ends_and_one() -> None:
     assert values == pytest.approx([0.1, 0.2, 0.5, 1, 2, 5, 10])
     with pytest.raises(ValueError, match="low < high"):
         log_ticks(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("harness", "variant", "told"),
+    [
+        ("single-shot", "", "Ours"),
+        ("unsorted", "", "Ours"),
+        ("agentic", "", "Ours (agentic)"),
+        ("unsorted", "with examples", "Ours (with examples)"),
+        ("agentic", "with examples", "Ours (agentic, with examples)"),
+    ],
+)
+def test_a_curve_is_named_by_what_somebody_named(harness: str, variant: str, told: str) -> None:
+    assert model_rows.label("Ours", harness, variant) == told
