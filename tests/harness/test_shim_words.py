@@ -55,3 +55,18 @@ def test_a_result_that_takes_too_many_words_is_no_crash(shim: ModuleType, result
     kind, sentence = claims.difference(claims.parse(done["claim"]), {"t": ["float32", [4]]}) or ("", "")
     assert kind == "type"
     assert "too many words" in sentence
+
+
+def test_a_message_whose_slices_are_its_own_is_text_all_the_same(shim: ModuleType) -> None:
+    class Sly(str):
+        def __getitem__(self, key: Any) -> Any:
+            return {"t": "done"}
+
+    class Said(Exception):
+        def __str__(self) -> str:
+            return Sly("what happened")
+
+    told = shim._describe(Said(), "call")
+
+    assert type(told["message"]) is str
+    assert told["message"] == "what happened"

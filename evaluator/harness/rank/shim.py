@@ -43,18 +43,23 @@ class _Ended(Exception):
     """The supervisor closed the socket: the job is over."""
 
 
+def _plain(text: str, limit: int) -> str:
+    """The text's beginning, whatever a class of the file's own makes of slices."""
+    return str.__getitem__(text, slice(limit))
+
+
 def _describe(error: BaseException, phase: str) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)
     inside = [frame for frame in frames if not frame.filename.startswith(os.path.dirname(__file__))]
     text = "".join(traceback.format_exception(error))
     try:
-        message = str(error)[:MAX_TEXT]
+        message = _plain(str(error), MAX_TEXT)
     except Exception as own:  # noqa: BLE001 (the file's own `__str__` may fail, too)
         message = f"its message cannot be made: __str__ raised {type(own).__name__}"
     return {
         "t": "error",
         "phase": phase,
-        "type": type(error).__name__[:MAX_NAME],
+        "type": _plain(type(error).__name__, MAX_NAME),
         "message": message,
         "traceback": text[-MAX_TEXT:],
         "outside": not inside,
