@@ -90,14 +90,19 @@ gate-all: setup ## The mutation gate over the whole catalogue at 2, 4 and 8 rank
 
 SEEDS ?= 20
 GPU_TARGET ?= h200x1
-GPU_PYTHON ?= python3
+GPU_PYTHON ?= $(if $(wildcard $(BIN)/python),$(BIN)/python,python3)
+GPU_LEFT_OUT ?= gnn_sparse_feature_fetch_projection
+GPU_TIMED = $(filter-out h200x1,$(GPU_TARGET))
 GPU_HARNESS = $(GPU_PYTHON) -m evaluator.harness
 
 gpu-test: ## On a machine with cards (GPU_TARGET, GPU_PYTHON; needs no .venv): self-test, samples, cheats, references
+	@$(GPU_PYTHON) -c 'import torch' || { echo "$(GPU_PYTHON) has no torch: make setup, or name another by GPU_PYTHON=" >&2; exit 1; }
 	$(GPU_HARNESS) selftest --target $(GPU_TARGET)
 	$(GPU_HARNESS) score-many --target $(GPU_TARGET) --workers 4 --manifest problems/samples/samples.toml
 	$(GPU_HARNESS) score-many --target $(GPU_TARGET) --workers 4 --manifest tests/adversary/cuda/manifest.toml
-	$(GPU_HARNESS) score-many --target $(GPU_TARGET) --workers 5 $(ARGS)
+	$(GPU_HARNESS) score-many --target $(GPU_TARGET) --workers 5 --limit 150 --leave-out $(GPU_LEFT_OUT) $(ARGS)
+	$(if $(GPU_TIMED),$(GPU_HARNESS) score-many --target $(GPU_TARGET) --protocol quick --limit 60 --manifest problems/samples/samples.toml)
+	$(if $(GPU_TIMED),$(GPU_HARNESS) score-many --target $(GPU_TARGET) --protocol quick --limit 60 --manifest tests/adversary/cuda/manifest.toml)
 
 clean: ## Remove caches and what the demo made; keeps .venv
 	rm -rf var staticfiles .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache tests/artifacts

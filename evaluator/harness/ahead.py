@@ -33,15 +33,24 @@ def builds_something(files: dict[str, bytes]) -> bool:
     return any(word in files["solution.py"] for word in BUILD_WORDS)
 
 
-def recorded(template: Template, problem: Problem, files: dict[str, bytes]) -> list[Any]:
-    """The builds that the file asks for at import; empty when it cannot be imported. Ends the template."""
+def record(template: Template, problem: Problem, files: dict[str, bytes]) -> tuple[list[Any], str]:
+    """The builds that the file asks for at import, and what ended the import, if anything. Ends the template.
+
+    Raises JobFailed when the rank did not get to an end.
+    """
     recorder = Job(template, problem, "recorder", files, 0, RECORD_SLOT, record=True)
     try:
         return recorder.recorded_units(float(template.target.data["deadlines"]["first_call_s"]))
-    except JobFailed:
-        return []  # a failure to record is no verdict; the ranks will say what is wrong
     finally:
         recorder.close()
+
+
+def recorded(template: Template, problem: Problem, files: dict[str, bytes]) -> list[Any]:
+    """The builds alone; none where recording failed: that is no verdict, the ranks will say what is wrong."""
+    try:
+        return record(template, problem, files)[0]
+    except JobFailed:
+        return []
 
 
 class Ahead:

@@ -87,11 +87,11 @@ def content_key(files: dict[str, bytes]) -> str:
 
 def toolchain(arch: str) -> str:
     """Versions that a library depends on, and the architecture: torch, the C++ compiler, nvcc."""
-    versions = [_version(_program(name)) for name in ("c++", "nvcc")]
+    versions = [_version(program(name)) for name in ("c++", "nvcc")]
     return json.dumps([torch.__version__, *versions, arch, FACTS_REVISION])
 
 
-def _program(name: str) -> str | None:
+def program(name: str) -> str | None:
     """The compiler that a build in the sandbox finds."""
     return shutil.which(name, path=os.pathsep.join(BUILD_PATH))
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import torch
 
-from evaluator.harness.errors import JudgeFault
+from evaluator.harness.errors import JudgeFault, NoCards
 from evaluator.harness.rank.cards import DONE, GO, Region, ready, wait_for, write_word
 from evaluator.harness.slots import Place
 
@@ -118,8 +118,8 @@ class Gate:
 
 
 def demand_cards(cards: list[int]) -> None:
-    """Raise JudgeFault unless this host has them."""
+    """Raise NoCards unless this host has them."""
     there = torch.cuda.device_count() if torch.cuda.is_available() else 0
     missing = sorted(set(cards) - set(range(there)))
     if missing:
-        raise JudgeFault(f"this host has {there} cards; card {', '.join(map(str, missing))} is missing")
+        raise NoCards(there, missing)

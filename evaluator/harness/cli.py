@@ -1,4 +1,4 @@
-"""The command line of the harness: score, score-many, gate, selftest.
+"""The command line of the harness: score, build, score-many, gate, selftest.
 
 Exit status: 0 correct (or gate passed), 1 any other verdict, 2 usage, 3 a fault of ours.
 """
@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluator.harness import arguments, replay
+from evaluator.harness import arguments, replay, trialbuild
 from evaluator.harness.errors import JudgeFault, NoSandbox
 from evaluator.harness.sandbox import SandboxError
 from problems import roofline
@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     score.add_argument("--quiet", action="store_true", help="do not print the stages")
     score.set_defaults(run=_score)
     replay.register(commands)
+    trialbuild.register(commands)
     many = commands.add_parser("score-many", help="score the catalogue's references, or a folder of files")
     many.add_argument("--target", default="cpu4")
     many.add_argument("--folder", type=Path, help="files named N_slug_backend.py; default: the references")
@@ -69,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         "--manifest", type=Path, help="files and the verdicts they must end with, as samples.toml"
     )
     many.add_argument("--problem", action="append", help="only this slug; repeatable")
+    many.add_argument("--leave-out", action="append", metavar="SLUG", help="not this reference; repeatable")
     many.add_argument("--size")
     many.add_argument("--protocol", choices=("check", "quick", "paper"), default="check")
     many.add_argument("--workers", type=int, default=1, help="judges side by side (protocol check only)")
@@ -172,7 +174,10 @@ def _many(args: argparse.Namespace) -> int:
     began = time.perf_counter()
     rows = score_many(
         args.target,
-        files or list(find(args.folder, args.problem)),
+        files
+        or list(
+            find(args.folder, args.problem, ranks=load_target(args.target).ranks, left_out=args.leave_out)
+        ),
         size=args.size,
         protocol=args.protocol,
         workers=args.workers,

@@ -29,6 +29,17 @@ class SizeTooLarge(JudgeError, ValueError):
     code = "size.too_large_for_target"
 
 
+class NoCards(JudgeError, ValueError):
+    """The target's cards are not on this machine: nobody's fault."""
+
+    def __init__(self, there: int, missing: list[int]) -> None:
+        super().__init__(
+            f"this host has {there} cards; card {', '.join(map(str, missing))} is missing. Score the file on a host "
+            "with cards (docs/gpu-hosts.md) or send it to a portal that serves the target; "
+            "`python -m evaluator.harness build` compiles it here."
+        )
+
+
 class NoSandbox(JudgeError):
     """This host cannot isolate a job and the file is no bundled sample; `fix` says what lifts that."""
 

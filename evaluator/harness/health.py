@@ -130,7 +130,11 @@ def judge(
 ) -> Health:
     """What three outputs say of these cards; `own` are processes of ours, `own_mib` what this one keeps on a card."""
     if cards_text is None:
-        return Health(lasting=["nvidia-smi does not answer: driver or card is gone"])
+        return Health(
+            lasting=[
+                "nvidia-smi does not answer: driver or card is gone, or was never there (docs/gpu-hosts.md)"
+            ]
+        )
     rows = [row for row in read_cards(cards_text) if row["index"] in cards]
     found = Health(cards=[_card(row) for row in rows])
     missing = sorted(set(cards) - {row["index"] for row in rows})

@@ -28,7 +28,7 @@ from evaluator.harness.lettinggo import LettingGo
 from evaluator.harness.plainbox import PlainBox
 from evaluator.harness.reports import Spans, spans
 from evaluator.harness.sandbox.layout import host_layout
-from evaluator.harness.sandbox.logs import CappedLog
+from evaluator.harness.sandbox.logs import CappedLog, clean_text
 from evaluator.harness.sandbox.processes import resident_peak
 from evaluator.harness.slots import Place, Slot
 from evaluator.harness.talk import Talk
@@ -203,17 +203,18 @@ class Job(Talk):
             return None
         return self.target.limits["memory_bytes"] // self.world_size + ADDRESS_SLACK
 
-    def recorded_units(self, limit_s: float) -> list[Any]:
-        """What a recording job noted down: a list of build units, as the rank states them."""
+    def recorded_units(self, limit_s: float) -> tuple[list[Any], str]:
+        """What a recording job says that it noted down: build units, and what ended the import, if anything."""
         (message,) = self._collect("ready", "import", limit_s)
-        size = message.get("nbytes")
+        size, note = message.get("nbytes"), message.get("note")
+        told = clean_text(note.encode("utf-8", "replace")) if isinstance(note, str) else ""
         if type(size) is not int or not 0 <= size <= self.outputs[0].nbytes:
-            return []
+            return [], told
         try:
             units = json.loads(bytes(self.outputs[0].buffer[:size]))
         except (ValueError, RecursionError):
-            return []
-        return units if isinstance(units, list) else []
+            return [], told
+        return (units if isinstance(units, list) else []), told
 
     def call(self, packed: list[encode.Packed], limit_s: float, phase: str) -> Turn:
         """One turn of all ranks on the given arguments. Leaves the ranks frozen."""

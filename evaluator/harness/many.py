@@ -18,11 +18,12 @@ from typing import Any
 
 import torch
 
+from evaluator.harness.cardslots import demand_cards
 from evaluator.harness.errors import JudgeFault, SizeTooLarge, Stopped
 from evaluator.harness.judge import Judge
 from evaluator.harness.samples import DEMO_TARGET
 from evaluator.harness.sandbox import SandboxError
-from problems.registry import UnknownProblem, all_problems, load_problem, load_target
+from problems.registry import Problem, UnknownProblem, all_problems, load_problem, load_target
 
 _NAME = re.compile(r"(?:\d+_)?(?P<slug>.+?)(?:_(?:cuda|triton|parallelkittens))?\Z")
 
@@ -38,10 +39,17 @@ class Task:
     limit_s: float
 
 
-def find(folder: Path | None, problems: list[str] | None) -> Iterator[tuple[str, Path]]:
-    """(slug, file): the references of the catalogue, or the files of a folder by their names."""
+def find(
+    folder: Path | None, problems: list[str] | None, *, ranks: int, left_out: list[str] | None = None
+) -> Iterator[tuple[str, Path]]:
+    """(slug, file): the references of the catalogue, or the files of a folder by their names.
+
+    Of the whole catalogue, problems that are not defined for so many `ranks` and those in `left_out` are not taken.
+    """
     if folder is None:
-        chosen = [load_problem(name) for name in problems] if problems else all_problems()
+        chosen = (
+            [load_problem(name) for name in problems] if problems else list(_defined(ranks, left_out or []))
+        )
         yield from ((problem.slug, problem.folder / "reference.py") for problem in chosen)
         return
     for path in sorted(folder.glob("*.py")):
@@ -53,6 +61,17 @@ def find(folder: Path | None, problems: list[str] | None) -> Iterator[tuple[str,
             continue
         if not problems or slug in problems:
             yield slug, path
+
+
+def _defined(ranks: int, left_out: list[str]) -> Iterator[Problem]:
+    without = {load_problem(name).slug for name in left_out}
+    for problem in all_problems():
+        if problem.slug in without:
+            print(f"{problem.slug}: left out as asked", file=sys.stderr)
+        elif ranks not in problem.world_sizes:
+            print(f"{problem.slug}: left out, not defined for {ranks} ranks", file=sys.stderr)
+        else:
+            yield problem
 
 
 class _Worker:
@@ -173,6 +192,7 @@ def score_many(
     """
     if workers > 1 and protocol != "check":
         raise ValueError("never two timed jobs on one host: --workers needs --protocol check")
+    demand_cards(load_target(target).cards or [])
     tasks = [Task(slug, str(path), size, protocol, limit_s) for slug, path in files]
     rows: list[dict[str, Any]] = []
     for row in _results(target, tasks, workers):

@@ -21,7 +21,7 @@ from evaluator.harness.cardprotocol import (
     plan,
 )
 from evaluator.harness.cardslots import Staged, demand_cards
-from evaluator.harness.errors import JudgeFault
+from evaluator.harness.errors import NoCards
 from evaluator.harness.judge import Judge
 from evaluator.harness.protocol import ENOUGH_S, Plan, Timing, Verdicted
 
@@ -115,13 +115,13 @@ def test_figures_are_shown_per_side_in_milliseconds() -> None:
 
 @pytest.mark.parametrize("target", ["h100x4", "h200x4", "b200x4", "h200x2", "h200x1"])
 def test_a_host_without_the_targets_cards_says_which_are_missing(target: str) -> None:
-    with pytest.raises(JudgeFault, match=r"this host has 0 cards; card 0.* is missing"):
+    with pytest.raises(NoCards, match=r"this host has 0 cards; card 0.* is missing"):
         Judge(target)
 
 
 def test_a_card_that_is_there_is_not_missed() -> None:
     demand_cards([])
-    with pytest.raises(JudgeFault, match="card 3, 7 is missing"):
+    with pytest.raises(NoCards, match="card 3, 7 is missing"):
         demand_cards([7, 3])
 
 

@@ -61,24 +61,6 @@ def test_every_cuda_source_of_ours_compiles_for_its_card(judge: Judge, tmp_path:
     assert {name: words for name, words in told.items() if words} == {}
 
 
-@needs_nvcc
-@pytest.mark.timeout(400)
-def test_a_sample_goes_the_whole_way_from_its_import_to_a_library(judge: Judge, tmp_path: Path) -> None:
-    path = ROOT / "problems" / "samples" / "ulysses_qkv_push_cuda.py"
-    (unit,) = recorded(judge, path)
-    builder = Builder(load_target("h200x1"), tmp_path)
-    libraries, built = builder.build([unit], 100.0)
-    ((name, library),) = libraries.items()
-    assert name.startswith("ext/")
-    assert name.endswith("/ulysses_qkv_push.so")
-    assert library.read_bytes()[:4] == b"\x7fELF"
-    (facts,) = built.facts
-    assert {row["arch"] for row in facts.kernels()} == {"sm_90a"}
-    assert [row["spill_store_bytes"] for row in facts.kernels()] == [0, 0, 0]
-    assert all(row["registers"] <= 128 for row in facts.kernels())
-    assert builder.build([unit], 100.0)[1].cached
-
-
 def test_cuda_sources_are_refused_in_words_where_there_are_no_cards(judge: Judge) -> None:
     found = judge.score(
         problem="allgather",

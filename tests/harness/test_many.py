@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from evaluator.harness import many, warm
+from evaluator.harness.cli import main
 from evaluator.harness.errors import SizeTooLarge, Stopped
 from evaluator.harness.many import Expected, Task, find, listed
 from evaluator.harness.rank.recipe import Decoder, reader
 from evaluator.harness.samples import FOLDER, all_samples
-from problems.registry import load_target
+from problems.registry import load_problem, load_target
 
 CHEATS = Path(__file__).resolve().parents[1] / "adversary" / "cuda" / "manifest.toml"
 
@@ -21,7 +22,7 @@ CHEATS = Path(__file__).resolve().parents[1] / "adversary" / "cuda" / "manifest.
 def test_published_file_names_find_their_problem(tmp_path: Path) -> None:
     (tmp_path / "1_allreduce_cuda.py").write_text("")
     (tmp_path / "something_else.py").write_text("")
-    assert [(slug, path.name) for slug, path in find(tmp_path, None)] == [
+    assert [(slug, path.name) for slug, path in find(tmp_path, None, ranks=4)] == [
         ("allreduce", "1_allreduce_cuda.py")
     ]
 
@@ -129,3 +130,36 @@ def test_a_replacement_of_another_shape_is_left_alone() -> None:
     found: list[tuple[torch.Tensor, torch.Tensor]] = []
     Decoder(reader(slot), {}).replaced({"t": ["float32", [2], None, 0, False]}, torch.zeros(3), found)
     assert found == []
+
+
+def test_of_the_whole_catalogue_only_what_is_defined_and_wanted_is_taken(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    two = [slug for slug, _ in find(None, None, ranks=2, left_out=["68"])]
+    four = [slug for slug, _ in find(None, None, ranks=4)]
+    assert set(four) - set(two) == {"moe_ep_narrow", "gnn_sparse_feature_fetch_projection"}
+    told = capsys.readouterr().err
+    assert "moe_ep_narrow: left out, not defined for 2 ranks" in told
+    assert "gnn_sparse_feature_fetch_projection: left out as asked" in told
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["score", "--problem", "allreduce", "--protocol", "check"],
+        ["score-many", "--workers", "2"],
+        ["score-many"],
+    ],
+)
+@pytest.mark.parametrize("target", ["h200x1", "h200x2"])
+def test_a_machine_without_the_targets_cards_is_nobodys_fault(
+    command: list[str], target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = (
+        ["--solution", str(load_problem("allreduce").folder / "reference.py")] if "score" in command else []
+    )
+    assert main([*command, *more, "--target", target]) == 2
+    told = capsys.readouterr().err
+    assert "this host has 0 cards" in told
+    assert "docs/gpu-hosts.md" in told
+    assert "fault" not in told

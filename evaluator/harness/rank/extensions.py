@@ -18,6 +18,8 @@ from unithash import unit_hash
 _load_inline = cpp_extension.load_inline
 _load = cpp_extension.load
 LATE: list[str] = []
+RECORDS = "only_records"
+"""Marks a `load_inline` that compiles nothing: what it is asked for need not run here."""
 LISTS = ("functions", "extra_cflags", "extra_cuda_cflags", "extra_sycl_cflags", "extra_ldflags")
 
 
@@ -73,6 +75,7 @@ def record(units: list[dict[str, Any]]) -> None:
         units.append(_files_unit(name, sources, **kwargs))
         return _Anything()
 
+    setattr(inline, RECORDS, True)
     cpp_extension.load_inline, cpp_extension.load = inline, files
 
 
