@@ -1,8 +1,11 @@
-"""Published figures of a problem, and beside them what this judge measured, per target; never mixed."""
+"""Published figures of a problem, and beside them what was measured, by whom, per target; never mixed."""
 
 from __future__ import annotations
 
 import json
+import re
+import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -21,33 +24,41 @@ from problems.models import Problem, Target
 
 
 @dataclass(frozen=True, slots=True)
-class OwnSample:
-    """A solution of ours that was judged outside of the portal, as docs/measurements holds it.
+class Own:
+    """A sample of ours that this project judged outside of any portal, as docs/measurements holds it.
 
-    ``speedup`` is None where the run was for correctness only.
+    ``speedup`` is None where the run was for correctness only. ``study`` names a run at a size of its own, which
+    ``size`` then spells out, and ``published_size`` says whether that is the size of a published figure.
     """
 
     target: str
     size: str
     file: str
     verdict: str
+    protocol: str
     speedup: float | None
+    low: float | None
+    high: float | None
+    on_the_card: float | None
+    flags: tuple[str, ...]
     date: str
+    study: str = ""
+    published_size: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What there is on one target: who leads its board, else a sample of ours, else nothing."""
+    """One figure on one target: that of its board's leader or one of ours; neither where nobody measured."""
 
     target: Target
     size: str
-    leader: BoardRow | None
-    sample: OwnSample | None
+    leader: BoardRow | None = None
+    own: Own | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The published figures of a problem and what was measured here."""
+    """The published figures of a problem and what was measured."""
 
     published: list[dict[str, Any]]
     hardware: str
@@ -55,11 +66,11 @@ class Beside:
 
 
 def beside(problem: Problem) -> Beside | None:
-    """None for a problem of which nothing was published."""
+    """None for a problem of which nothing was published and no sample of ours was measured."""
     rows = [row for row in published()["case_studies"] if row["slug"] == problem.slug]
-    if not rows:
+    samples, studies = own_samples().get(problem.slug, {}), own_studies().get(problem.slug, [])
+    if not (rows or samples or studies):
         return None
-    ours = own_samples().get(problem.slug, {})
     kept = cells.ensure(BoardCell.objects.filter(problem=problem))
     leaders = {
         (target, size): leader
@@ -70,28 +81,34 @@ def beside(problem: Problem) -> Beside | None:
     targets = sorted(
         Target.objects.active(), key=lambda row: (not row.spec.get("official"), not row.ranked, row.slug)
     )
-    measured = []
+    measured: list[Measured] = []
     for target in targets:
-        sample = ours.get(target.slug)
-        for size in selectors.ranked_sizes(target) if target.ranked else [sample.size if sample else ""]:
-            leader = found.get(leaders.get((target.pk, size), 0)) if target.ranked else None
-            here = sample if sample and sample.size == size else None
-            if leader or here or target.spec.get("official"):
-                measured.append(Measured(target, size, leader, here))
+        of_boards = {size: found.get(leaders.get((target.pk, size), 0)) for size in _board_sizes(target)}
+        ours = [samples[target.slug]] if target.slug in samples else []
+        ours += [study for study in studies if study.target == target.slug]
+        figures = [Measured(target, size, leader=leader) for size, leader in of_boards.items() if leader]
+        figures += [Measured(target, own.size, own=own) for own in ours]
+        if target.spec.get("official"):
+            figures += [
+                Measured(target, size) for size in of_boards if size not in {row.size for row in figures}
+            ]
+        measured += figures
     return Beside(rows, published()["hardware"], measured)
 
 
+def _board_sizes(target: Target) -> list[str]:
+    return selectors.ranked_sizes(target) if target.ranked else []
+
+
 @cache
-def own_samples() -> dict[str, dict[str, OwnSample]]:
+def own_samples() -> dict[str, dict[str, Own]]:
     """{problem: {target: sample}} of docs/measurements/*_samples_*.json, as ``score-many`` writes them.
 
     The full protocol stands before a check, then the newer file; ``quick`` is feedback and is not shown. What was
     measured of an earlier text of a sample says nothing of the file that is there now.
     """
-    found: dict[str, dict[str, tuple[tuple[bool, str], OwnSample]]] = {}
-    for path in Path(settings.BASE_DIR, "docs", "measurements").glob("*_samples_*.json"):
-        document = json.loads(path.read_text(encoding="utf-8"))
-        day = date.fromisoformat(path.stem.rpartition("_")[2]).isoformat()
+    found: dict[str, dict[str, tuple[tuple[bool, str], Own]]] = {}
+    for document, _, day in _documents("samples"):
         for row in document if isinstance(document, list) else document["results"]:
             if row["protocol"] == "quick" or row["source_sha256"] != _digest(Path(row["file"]).name):
                 continue
@@ -102,12 +119,86 @@ def own_samples() -> dict[str, dict[str, OwnSample]]:
     return {slug: {target: sample for target, (_, sample) in of.items()} for slug, of in found.items()}
 
 
+@cache
+def own_studies() -> dict[str, list[Own]]:
+    """{problem: studies} of docs/measurements/*_studies_*.json, as tests/bench/bench_case_studies.py writes them.
+
+    Of each study the newest row that has a speedup. These files hold no hash of the source: what was measured may
+    have been an earlier text of the file, so the date stands with it, and a file that is gone is left out.
+    """
+    problems = _problems_of_samples()
+    found: dict[str, dict[tuple[str, str], Own]] = {}
+    for document, target, day in _documents("studies"):
+        told = re.search(r"--protocol[ =](\w+)", document["command"])
+        for row in document["rows"]:
+            if "speedup" in row and row["file"] in problems:
+                newer = _study(row, target, told[1] if told else "quick", day)
+                found.setdefault(problems[row["file"]], {})[target, row["study"]] = newer
+    return {slug: list(of.values()) for slug, of in found.items()}
+
+
+def _documents(kind: str) -> Iterator[tuple[Any, str, str]]:
+    """(document, target, day) of each stored file of a kind, the oldest first; its name begins and ends with these."""
+    paths = Path(settings.BASE_DIR, "docs", "measurements").glob(f"*_{kind}_*.json")
+    for path in sorted(paths, key=lambda path: (path.stem.rpartition("_")[2], path.stem)):
+        day = date.fromisoformat(path.stem.rpartition("_")[2]).isoformat()
+        yield json.loads(path.read_text(encoding="utf-8")), path.stem.partition("_")[0], day
+
+
+def _samples() -> Path:
+    return Path(settings.BASE_DIR, "problems", "samples")
+
+
 def _digest(name: str) -> str:
-    path = Path(settings.BASE_DIR, "problems", "samples", name)
+    path = _samples() / name
     return sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
-def _sample(row: dict[str, Any], day: str) -> OwnSample:
-    speedup = (row.get("timing") or {}).get("speedup")
-    counted = None if speedup is None else counted_speedup(speedup, row.get("flags") or ())
-    return OwnSample(row["target"], row["size"], Path(row["file"]).name, row["verdict"], counted, day)
+def _problems_of_samples() -> dict[str, str]:
+    """{file: problem} of the samples that are there."""
+    listed = _samples() / "samples.toml"
+    rows = tomllib.loads(listed.read_text(encoding="utf-8"))["samples"] if listed.is_file() else []
+    return {row["file"]: row["problem"] for row in rows if (_samples() / row["file"]).is_file()}
+
+
+def _sample(row: dict[str, Any], day: str) -> Own:
+    timing = row.get("timing") or {}
+    card = (timing.get("card") or {}).get("on_the_card")
+    return Own(
+        target=row["target"],
+        size=row["size"],
+        file=Path(row["file"]).name,
+        verdict=row["verdict"],
+        protocol=row["protocol"],
+        date=day,
+        **_figures(timing, card, row.get("flags") or []),
+    )
+
+
+def _study(row: dict[str, Any], target: str, protocol: str, day: str) -> Own:
+    return Own(
+        target=target,
+        size=", ".join(f"{name} {value}" for name, value in row["size"].items()),
+        file=row["file"],
+        verdict=row["verdict"],
+        protocol=protocol,
+        date=day,
+        study=row["study"],
+        published_size=row["published"] is not None,
+        **_figures(row, row.get("on_the_card"), row.get("flags") or []),
+    )
+
+
+_SAID_ANYWAY = {"unranked_protocol", "untimed_target"}
+"""Flags that say what the protocol or the missing time says."""
+
+
+def _figures(timing: dict[str, Any], card: dict[str, Any] | None, flags: list[str]) -> dict[str, Any]:
+    speedup = timing.get("speedup")
+    return {
+        "speedup": None if speedup is None else counted_speedup(speedup, flags),
+        "low": timing.get("speedup_low"),
+        "high": timing.get("speedup_high"),
+        "on_the_card": card["value"] if card else None,
+        "flags": tuple(flag for flag in flags if flag not in _SAID_ANYWAY),
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -366,24 +367,108 @@ def test_a_twin_holds_what_its_figure_draws() -> None:
 # --- published figures beside our own --------------------------------------------------------------
 
 
-def test_published_figures_stand_beside_what_was_measured_here(client: Client) -> None:
+def section(client: Client, path: str) -> str:
+    """The section of published and measured figures, without its tags."""
+    page = client.get(path).content.decode()
+    found = page.partition('class="published-beside"')[2].partition("</section>")[0]
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", found)).split())
+
+
+def test_every_figure_says_who_measured_it(client: Client) -> None:
     slug = "hyena_forward_cp"
     factories.ProblemFactory(slug=slug, score_revision="rev1")
     build.card_target()
+    build.card_target("h200x2")
     build.target("h200x1", title="4 ranks on one H200", ranked=False)
     for row in published()["case_studies"]:
         assert list(Path(settings.BASE_DIR, "problems", "catalog").glob(f"[0-9]*_{row['slug']}"))
     measured = score(verified_run("m"), slug, speedup=2.5)
     for path in (f"/problems/{slug}/", f"/boards/cpu4/{slug}/"):
-        text = client.get(path).content.decode().partition("Published, and measured here")[2]
-        assert "3.55×" in text  # the paper, small
+        assert f'/submissions/{measured.submission_id}/"><strong>2.50×' in client.get(path).content.decode()
+        text = section(client, path)
+        assert "published 3.55× GPT-5.5 4 × H100 small" in text
         assert "0.70×" in text  # the paper, long
-        assert f'/submissions/{measured.submission_id}/"><strong>2.50×' in text
-        assert "hyena_forward_packed_cuda.py" in text
-        assert "not timed" in text
-        assert "not measured" in text  # the official target
+        assert "this portal's board 2.50× 2.38× – 2.62× m" in text
+        assert "not measured – nobody yet" in text  # the official target
+        sample = (
+            r"measured by this project 20\d\d-\d\d-\d\d \d.\d\d× \d.\d\d× – \d.\d\d× "
+            r"on the card alone \d.\d\d× hyena_forward_packed_cuda.py h200x2 "
+        )
+        idle = "The device was idle for more than half of the call."
+        assert re.search(rf"{sample}default Protocol paper. {idle}", text)
+        assert re.search(
+            rf"{sample}hyena l=512 Bt 1, C 1024, l 512, F 1024 published size Protocol quick.", text
+        )
+        assert re.search(
+            r"checked by this project \S+ correct, not timed hyena_forward_packed_cuda.py 4 ranks", text
+        )
+        assert "here" not in text.partition("Protocol")[0].partition("Where from")[2]
     build.problem("a")
-    assert "Published, and measured here" not in client.get("/boards/cpu4/a/").content.decode()
+    assert section(client, "/boards/cpu4/a/") == ""
+
+
+def test_a_published_word_without_a_figure_and_a_relatives_figure_say_so(client: Client) -> None:
+    for slug in ("allgather", "vocab_parallel_cross_entropy_loss", "allreduce"):
+        factories.ProblemFactory(slug=slug)
+    build.card_target("h200x2")
+    assert "published beats NCCL – 4 × H100 small messages" in section(client, "/problems/allgather/")
+    assert "allgather 64 KiB M 32, N 1024 Protocol quick." in section(client, "/problems/allgather/")
+    relative = section(client, "/problems/vocab_parallel_cross_entropy_loss/")
+    assert (
+        "1.28× Gemini 3 Pro 4 × H100 l = 1024 Of NeMo-RL's log-probability, a relative of this problem."
+        in relative
+    )
+    unpublished = section(client, "/problems/allreduce/")
+    assert unpublished.startswith("> Measured figures")
+    assert "allreduce_two_shot_cuda.py" in unpublished
+    page = client.get("/boards/published/").content.decode()
+    assert "beats NCCL" in page
+
+
+def test_the_newest_row_of_a_study_is_shown_where_its_file_is_there(tmp_path: Path, settings: Any) -> None:
+    folder, samples = tmp_path / "docs" / "measurements", tmp_path / "problems" / "samples"
+    for place in (folder, samples):
+        place.mkdir(parents=True)
+    (samples / "a_cuda.py").write_text("now")
+    listed = "".join(f'[[samples]]\nfile = "{name}.py"\nproblem = "a"\n' for name in ("a_cuda", "gone_cuda"))
+    (samples / "samples.toml").write_text(listed)
+
+    def write(name: str, command: str, *rows: dict[str, Any]) -> None:
+        (folder / name).write_text(json.dumps({"command": command, "rows": rows}))
+
+    def row(study: str, file: str = "a_cuda.py", **fields: Any) -> dict[str, Any]:
+        figures = {"speedup": 2.0, "speedup_low": 1.9, "speedup_high": 2.1, "flags": ["unranked_protocol"]}
+        return (
+            {"study": study, "file": file, "size": {"T": 8}, "published": None, "verdict": "correct"}
+            | figures
+            | fields
+        )
+
+    untimed = {key: value for key, value in row("one", verdict="timeout").items() if "speedup" not in key}
+    write(
+        "h200x2_studies_20260102.json",
+        "bench --protocol paper",
+        row("one", speedup=3.0),
+        row("two", published=3.7),
+    )
+    write(
+        "h200x2_studies_second_20260101.json", "bench", row("one"), row("three"), row("four", "gone_cuda.py")
+    )
+    write("h200x2_studies_20260103.json", "bench", untimed)
+    settings.BASE_DIR = tmp_path
+    beside.own_studies.cache_clear()
+    try:
+        found = beside.own_studies()["a"]
+    finally:
+        beside.own_studies.cache_clear()
+    told = [(one.study, one.speedup, one.date, one.protocol, one.published_size) for one in found]
+    assert told == [
+        ("one", 3.0, "2026-01-02", "paper", False),
+        ("three", 2.0, "2026-01-01", "quick", False),
+        ("two", 2.0, "2026-01-02", "paper", True),
+    ]
+    assert found[0].target == "h200x2"
+    assert found[0].flags == (), "the protocol says it"
 
 
 def test_our_samples_are_told_from_any_file_of_results(tmp_path: Path, settings: Any) -> None:

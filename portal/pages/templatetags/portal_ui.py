@@ -7,7 +7,7 @@ from django import template
 from django.http import HttpRequest
 
 from portal.core import units
-from portal.pages.words import BACKENDS, TONES
+from portal.pages.words import BACKENDS, FLAGS, TONES
 from problems.models import Target
 
 register = template.Library()
@@ -70,6 +70,12 @@ def times(factor: Any) -> str:
 def words(value: Any) -> str:
     """Show an identifier as words."""
     return str(value).replace("_", " ")
+
+
+@register.filter
+def flag(name: str) -> str:
+    """Show a flag of a result as a sentence; one that we have no words for as itself."""
+    return FLAGS.get(name, name)
 
 
 @register.filter
