@@ -14,6 +14,8 @@ from portal.submissions import policies, standing
 from portal.submissions.models import Appeal, Submission
 
 SHOWN_TWINS, LOOKED_AT = 10, 100
+FIRST_CALLS = "correctness"
+"""The stage in which a judge makes its first call."""
 
 
 def context(submission: Submission, viewer: policies.Viewer) -> dict[str, Any]:
@@ -103,9 +105,9 @@ def _can_appeal(submission: Submission, viewer: policies.Viewer, appeals: list[A
 
 
 def _replay(submission: Submission, viewer: policies.Viewer) -> str:
-    """The seed of the deciding run, for whoever may see the result."""
-    if not policies.can_view_result(viewer, submission):
+    """The seed of the deciding run, for whoever may see the result; empty where no call was made."""
+    attempt = result_attempt(submission.pk) if policies.can_view_result(viewer, submission) else None
+    if attempt is None or all(entry.get("stage") != FIRST_CALLS for entry in attempt.stages):
         return ""
-    attempt = result_attempt(submission.pk)
-    seeds = ((attempt.result if attempt else None) or {}).get("seeds")
+    seeds = (attempt.result or {}).get("seeds")
     return str(seeds.get("secret") or "") if isinstance(seeds, dict) else ""

@@ -132,6 +132,24 @@ def test_a_time_on_cards_is_shown_by_every_clock_it_comes_from(client: Client) -
 
 
 @pytest.mark.django_db
+def test_what_never_ran_offers_no_replay_and_no_word_of_a_compiler(client: Client) -> None:
+    author = factories.UserFactory()
+    client.force_login(author)
+    code = "build_error.needs_cuda"
+    row = factories.judged(author, verdict="build_error", code=code)
+    assert "Run the same calls again" in page_of(client, row)
+    attempt = row.attempts.get()
+    attempt.stages = [entry for entry in attempt.stages if entry["stage"] in ("received", "building")]
+    attempt.save()
+    text = page_of(client, row)
+    assert "Run the same calls again" not in text
+    assert "No compiler ran." in text
+    assert "first error is above" not in text
+    compiled = factories.judged(author, verdict="build_error", code="build_error.compiler")
+    assert "first error is above" in page_of(client, compiled)
+
+
+@pytest.mark.django_db
 def test_the_last_live_part_brings_what_a_reload_would(client: Client) -> None:
     author = factories.UserFactory()
     row = factories.judged(author)
