@@ -1,5 +1,6 @@
-"""Documents from docs/*.md as safe HTML."""
+"""Documents from docs/*.md and docs/measurements/*.md as safe HTML."""
 
+import posixpath
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,12 +15,13 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 FIRST = ("participants", "api", "judge", "problems")
-"""What most readers look for heads the menu; every other file of docs/ follows by name."""
+"""What most readers look for heads the menu; every other file of docs/ follows by name, measurements last."""
+FOLDER = "measurements"
 
 _TAGS = nh3.ALLOWED_TAGS
 _ATTRIBUTES = {**nh3.ALLOWED_ATTRIBUTES, **{f"h{n}": {"id"} for n in range(1, 5)}, "code": {"class"}}
 _LANGUAGE = re.compile(r"language-[a-z]+")
-_BESIDE = re.compile(r"([\w-]+)\.md(#.*)?")
+_FILE = re.compile(r"((?:(?:\w+|\.\.)/)?[\w-]+)\.md(#.*)?")
 
 
 @dataclass(frozen=True)
@@ -37,17 +39,22 @@ def titles() -> list[tuple[str, str]]:
     return [(document.slug, document.title) for document in found if document]
 
 
+def _docs() -> Path:
+    return Path(settings.BASE_DIR) / "docs"
+
+
 def _names() -> list[str]:
-    """The files there are, in the order of the menu; what stands deeper in docs/ is data, not a document."""
-    names = sorted(path.stem for path in (Path(settings.BASE_DIR) / "docs").glob("*.md"))
-    return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+    """The files there are, without their ending and in the order of the menu."""
+    names = sorted(path.stem for path in _docs().glob("*.md"))
+    first = sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+    return first + sorted(f"{FOLDER}/{path.stem}" for path in (_docs() / FOLDER).glob("*.md"))
 
 
 def load(slug: str) -> Document | None:
     """Return a document, None when there is none of this name."""
     if slug not in _names():
         return None
-    path = Path(settings.BASE_DIR) / "docs" / f"{slug}.md"
+    path = _docs() / f"{slug}.md"
     return _rendered(path, slug, path.stat().st_mtime_ns)
 
 
@@ -57,7 +64,7 @@ def _rendered(path: Path, slug: str, version: int) -> Document:
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = reader.parse(text)
     _give_ids(tokens)
-    _serve_links(tokens)
+    _serve_links(tokens, slug)
     html = reader.renderer.render(tokens, reader.options, {})
     title = next((line[2:].strip() for line in text.splitlines() if line.startswith("# ")), slug.title())
     clean = nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, attribute_filter=_filter, link_rel=None)
@@ -88,8 +95,29 @@ def _give_ids(tokens: list[Token]) -> None:
             token.attrSet("id", slugify(inline.content))
 
 
-def _serve_links(tokens: list[Token]) -> None:
-    """Let a link to the file of another document, as it works in a checkout, lead to its page."""
-    for token in (child for parent in tokens for child in parent.children or [] if child.type == "link_open"):
-        if beside := _BESIDE.fullmatch(str(token.attrGet("href"))):
-            token.attrSet("href", reverse("pages:doc", args=[beside[1]]) + (beside[2] or ""))
+def _serve_links(tokens: list[Token], slug: str) -> None:
+    """Let links to files of other documents, and their bare names in code, lead to their pages."""
+    for parent in tokens:
+        linked, children = False, []
+        for token in parent.children or []:
+            if token.type == "link_open" and (address := _address(str(token.attrGet("href")), slug)):
+                token.attrSet("href", address)
+            linked = token.type == "link_open" or (linked and token.type != "link_close")
+            named = "" if linked or token.type != "code_inline" else _address(token.content, slug)
+            children += [_opening(named), token, Token("link_close", "a", -1)] if named else [token]
+        if parent.children:
+            parent.children = children
+
+
+def _opening(address: str) -> Token:
+    return Token("link_open", "a", 1, attrs={"href": address})
+
+
+def _address(name: str, slug: str) -> str:
+    """The page of a file that the document `slug` names, from where it lies or from docs/; empty for others."""
+    found = _FILE.fullmatch(name.removeprefix("docs/"))
+    if found is None:
+        return ""
+    near = posixpath.normpath(posixpath.join(posixpath.dirname(slug), found[1]))
+    served = next((file for file in (near, found[1]) if file in _names()), "")
+    return reverse("pages:doc", args=[served]) + (found[2] or "") if served else ""

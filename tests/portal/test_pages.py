@@ -480,10 +480,32 @@ def test_a_noisy_result_says_which_boards_take_it_and_is_led_to_no_other(client:
 
 def test_every_document_is_served_and_named_in_the_menu(client: Client, db: None) -> None:
     menu = client.get("/docs/").content.decode()
-    for path in (ROOT / "docs").glob("*.md"):
-        address = f"/docs/{path.stem}/"
+    for path in [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "measurements").glob("*.md")]:
+        address = f"/docs/{path.relative_to(ROOT / 'docs').with_suffix('')}/"
         assert client.get(address).status_code == 200, address
         assert f'href="{address}"' in menu
+
+
+def test_a_document_that_another_names_is_one_step_away(tmp_path: Path, settings: Any) -> None:
+    settings.BASE_DIR = tmp_path
+    (tmp_path / "docs" / "measurements").mkdir(parents=True)
+    (tmp_path / "docs" / "judge.md").write_text(
+        "`docs/measurements/h200x2.md`, [same](judge.md), `gone.md`, `a.py`"
+    )
+    (tmp_path / "docs" / "measurements" / "h200x2.md").write_text(
+        "`h200x1.md` [so](../judge.md) [it](judge.md#how)"
+    )
+    judge, measured = documents.load("judge"), documents.load("measurements/h200x2")
+    assert judge is not None
+    assert measured is not None
+    assert '<a href="/docs/measurements/h200x2/"><code>docs/measurements/h200x2.md</code></a>' in judge.html
+    assert "<code>gone.md</code>" in judge.html
+    assert judge.html.count("<a ") == 2
+    assert '<a href="/docs/judge/">same</a>' in judge.html
+    assert '<a href="/docs/judge/">so</a>' in measured.html
+    assert '<a href="/docs/judge/#how">it</a>' in measured.html
+    assert documents.load("measurements/../judge") is None
+    assert documents.load("measurements") is None
 
 
 def test_links_inside_our_documents_lead_somewhere(client: Client, db: None) -> None:
