@@ -68,14 +68,12 @@ class OrderSerializer(Body):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Demand exactly one source."""
         attrs = super().validate(attrs)
-        if ("file" in attrs) == ("source" in attrs):
-            raise serializers.ValidationError(
-                {
-                    "file": serializers.ErrorDetail(
-                        "Send the source once: as `file` or as `source`.", code="one_source"
-                    )
-                }
-            )
+        given = [name for name in ("file", "source") if name in attrs]
+        if len(given) != 1:
+            told = "Send the source once: as `file` or as `source`, not both."
+            if not given:
+                told = "No source was sent. Send it as `file` (with curl: -F file=@solution.py) or as text in `source`."
+            raise serializers.ValidationError({"file": serializers.ErrorDetail(told, code="one_source")})
         return attrs
 
 

@@ -118,6 +118,14 @@ def test_bad_input_is_named_and_leaves_nothing(
     assert not Submission.objects.exists()
 
 
+def test_no_source_and_two_are_told_apart(api: Client) -> None:
+    client = api(factories.UserFactory())
+    none = client.post(URL, {"problem": "allreduce", "target": "cpu4"}, format="json").json()
+    both = client.post(URL, form(source=factories.GOOD)).json()
+    assert "No source was sent." in none["detail"]
+    assert "not both" in both["detail"]
+
+
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [
@@ -170,7 +178,7 @@ TORN = {
     "no name": (
         b"--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n" + ORDER + b"--b--\r\n",
         422,
-        "Send the source",
+        "No source was sent",
     ),
     "a file without a name": (
         ORDER + b'--b\r\nContent-Disposition: form-data; name="file"; filename=""\r\n\r\nx\r\n--b--\r\n',
