@@ -51,6 +51,8 @@ def submit_form(request: HttpRequest) -> HttpResponse:
         except DomainError as error:
             form.add_error(error.field if error.field in form.fields else None, error.message)
         else:
+            if accepted.notice:
+                messages.warning(request, accepted.notice)
             return redirect(accepted.submission)
     return render(request, "submissions/submit.html", _submit_context(request, form), status=422)
 

@@ -127,6 +127,7 @@ class SubmissionList(ApiView):
         """Store the source and queue it: 202 with where to look. 200 when this key was accepted before."""
         accepted = submit(by=signed_in(request), order=_order(request))
         body = SubmissionSerializer(accepted.submission, context={"request": request}).data
+        body["notice"] = " ".join(filter(None, (accepted.notice, body["notice"])))
         headers = {"Location": body["links"]["self"]}
         if body["poll_after"]:
             headers["Retry-After"] = str(max(1, int(body["poll_after"])))

@@ -11,7 +11,7 @@ from django.utils import timezone
 from portal.accounts.models import User
 from portal.core.errors import Conflict, InvalidInput, NotAllowed, StateConflict
 from portal.core.storage import stored
-from portal.submissions import doorbell, policies, serving, shown
+from portal.submissions import cards, doorbell, policies, serving, shown
 from portal.submissions.models import AuditEvent, ModelRun, Submission
 from portal.submissions.runs import find_run
 from portal.submissions.states import LIVE, Mode, State
@@ -64,10 +64,14 @@ class Order:
 
 @dataclass(frozen=True)
 class Accepted:
-    """A stored submission. `replayed`: this request had been accepted before, under the same key."""
+    """A stored submission. `replayed`: this request had been accepted before, under the same key.
+
+    `notice`: what the author should know of the source, though it was taken.
+    """
 
     submission: Submission
     replayed: bool = False
+    notice: str = ""
 
 
 def submit(*, by: User, order: Order) -> Accepted:
@@ -88,7 +92,8 @@ def submit(*, by: User, order: Order) -> Accepted:
         new_id = uuid.uuid4()
         try:
             with stored(f"sources/{new_id}/{source.name}", source.content) as path, transaction.atomic():
-                return Accepted(_insert(by, order, problem, target, source, new_id, path))
+                made = _insert(by, order, problem, target, source, new_id, path)
+                return Accepted(made, notice=cards.notice(source, target))
         except IntegrityError:
             if replay := _replay(by, order):  # the same request, accepted a moment ago by another process
                 return Accepted(replay, replayed=True)

@@ -21,7 +21,7 @@ from portal.submissions.uploads import Outcome, submit_many
 
 
 class FileOutcomeSerializer(serializers.Serializer[Any]):
-    """One file of the zip: `status` 202 taken, 200 taken before under this key, else why not."""
+    """One file of the zip: `status` 202 taken, 200 taken before under this key, else `detail` says why not."""
 
     file = serializers.CharField()
     status = serializers.IntegerField()

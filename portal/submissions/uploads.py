@@ -101,7 +101,7 @@ def _one(
         accepted = submit(by=by, order=own)
     except DomainError as error:
         return Outcome(shown, error.status, code=error.code, detail=error.message, extra=error.extra)
-    return Outcome(shown, 200 if accepted.replayed else 202, accepted.submission)
+    return Outcome(shown, 200 if accepted.replayed else 202, accepted.submission, detail=accepted.notice)
 
 
 def problem_of(name: str, catalogue: dict[str, int]) -> str:

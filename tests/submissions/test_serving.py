@@ -137,6 +137,55 @@ def test_bundled_samples_pass_where_there_is_no_sandbox_also_packed(
         assert api(factories.UserFactory()).post(URL, fields).status_code == 202
 
 
+CUDA = {
+    "by keyword": "load_inline(name='k', cpp_sources='', cuda_sources=[SOURCE])",
+    "by place": "cpp_extension.load_inline('k', '', SOURCE)",
+    "by our helper": "compile_cuda_extension('k', SOURCE)",
+    "Triton": "triton.jit(SOURCE)",
+    "C++ alone": "load_inline(name='k', cpp_sources=SOURCE, cuda_sources=None)",
+    "a word in a text": "'compile_cuda_extension(), cuda_sources=, triton.jit'",
+}
+
+
+@pytest.mark.parametrize("way", CUDA)
+def test_what_runs_on_cards_only_is_taken_for_a_target_without_them_with_a_word(
+    api: Callable[..., Any], client: Client, cpu4: Target, way: str
+) -> None:
+    host(cpu4)
+    text = f"{factories.GOOD}\n\ndef build():\n    return {CUDA[way]}\n"
+    author = factories.UserFactory()
+    answer = api(author).post(URL, order(source=text), format="json")
+    notice = answer.json()["notice"]
+    client.force_login(author)
+    page = client.post("/submit/", {**order(source=text), "mode": "score"}, follow=True).content.decode()
+    assert answer.status_code == 202
+    if way in ("C++ alone", "a word in a text"):
+        assert notice == ""
+        assert "run on cards only" not in page
+    else:
+        assert ("Triton kernels" if way == "Triton" else "CUDA sources") in notice
+        assert "cpu4 has none" in notice
+        assert notice in page
+
+
+def test_cuda_files_in_a_zip_are_told_of_too_and_a_target_with_cards_takes_all_in_silence(
+    api: Callable[..., Any], cpu4: Target
+) -> None:
+    host(cpu4)
+    host(factories.TargetFactory(slug="h200x2", spec={"device": "cuda", "timed": True}))
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("solution.py", factories.GOOD)
+        archive.writestr("k.cu", "int x;")
+    for target, told in (("cpu4", True), ("h200x2", False)):
+        fields = {
+            "file": SimpleUploadedFile("a.zip", packed.getvalue()),
+            "problem": "allreduce",
+            "target": target,
+        }
+        assert ("CUDA sources" in api(factories.UserFactory()).post(URL, fields).json()["notice"]) is told
+
+
 @pytest.mark.parametrize("other", ["full", "partial"])
 def test_one_host_with_a_sandbox_is_enough(api: Callable[..., Any], cpu4: Target, other: str) -> None:
     host(cpu4, "none")
