@@ -31,6 +31,6 @@ def test_the_guide_names_the_unit_and_its_commands() -> None:
     guide = (UNIT.parent / "gpu-hosts.md").read_text()
 
     assert f"docs/{UNIT.name}" in guide
-    for arguments in (["health", "--target", "h200x1"], ["selftest", "--target", "h200x1"]):
+    for arguments in (["health", "--target", "TARGET"], ["selftest", "--target", "TARGET"]):
         assert f"-m evaluator.harness {' '.join(arguments)}" in guide
-        assert cli._parser().parse_args(arguments).target == "h200x1"
+        assert cli._parser().parse_args(arguments).target == "TARGET"
