@@ -5,7 +5,7 @@ A rule speaks of the last traced call. Costs are µs per call on the rank that l
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -87,17 +87,41 @@ class _Look:
         self.events = _matched(
             self.ops, [e for e in self.inside if e.kind == "cpu_op" and e.thread == call.thread]
         )
+        # Matched events follow each other, so that the one at a moment is found without looking at all.
+        self.ran = [(e, op.line) for op, e in zip(self.ops, self.events, strict=True) if e is not None]
+        self.began = [e.start for e, _ in self.ran]
+        self.lined = [(e.start, line) for e, line in self.ran if line]
+        self.launches: dict[int, Event] = {}
+        for event in self.inside:
+            if event.kind in RUNTIME and "correlation" in event.more:
+                self.launches.setdefault(event.more["correlation"], event)
         self.settled = next((e.start for e in self.inside if e.name == SETTLE), call.end)
         self.idle = self._idle()
 
+    def _waits(self, event: Event) -> bool:
+        """Whether the host waits for the device in it, before `solution` returned."""
+        return event.kind in RUNTIME and event.name in _SYNCS and event.start < self.settled
+
     def _idle(self) -> list[tuple[float, float, Event | None]]:
-        """Gaps of the device between its first and last event, each with the host's wait that ended in it, if any."""
+        """Gaps of the device between its first and last event, from the first wait that ended in one with that wait.
+
+        What the device idled before the host began to wait is not the wait's.
+        """
         device = [(e.start, e.end) for e in self.inside if e.on_device]
         if not device:
             return []
-        waits = [e for e in self.inside if e.name in _SYNCS and e.end <= self.settled]
-        free = gaps(device, min(a for a, _ in device), max(b for _, b in device))
-        return [(a, b, next((e for e in waits if a <= e.end <= b), None)) for a, b in free]
+        waits = sorted(filter(self._waits, self.inside), key=lambda e: e.end)
+        ends = [e.end for e in waits]
+        found: list[tuple[float, float, Event | None]] = []
+        for start, end in gaps(device, min(a for a, _ in device), max(b for _, b in device)):
+            place = bisect_left(ends, start)
+            wait = waits[place] if place < len(waits) and ends[place] <= end else None
+            cut = end if wait is None else max(start, wait.start)
+            if cut > start:
+                found.append((start, cut, None))
+            if cut < end:
+                found.append((cut, end, wait))
+        return found
 
     def findings(self) -> Iterable[Finding]:
         yield from self._stalls()
@@ -121,11 +145,8 @@ class _Look:
 
     def line_at(self, time: float) -> int | None:
         """The line of the last operator that began before a moment."""
-        line = None
-        for op, event in zip(self.ops, self.events, strict=True):
-            if event is not None and event.start <= time and op.line:
-                line = op.line
-        return line
+        place = bisect_right(self.lined, time, key=lambda one: one[0])
+        return self.lined[place - 1][1] if place else None
 
     def _stalls(self) -> Iterable[Finding]:
         """Time in which neither an operator of this rank nor a collective nor the device was at work."""
@@ -174,12 +195,15 @@ class _Look:
         by_line: dict[int | None, list[Event]] = {}
         for event in self.inside:
             crosses = event.kind == "gpu_memcpy" and ("DtoH" in event.name or "HtoD" in event.name)
-            waits = event.name in _SYNCS and event.start < self.settled
-            if crosses or waits:
+            if crosses or self._waits(event):
                 by_line.setdefault(self._line_of(event), []).append(event)
+        after_line: dict[int | None, list[tuple[float, float]]] = defaultdict(list)
+        for start, end, wait in self.idle:
+            if wait is not None:
+                after_line[self._line_of(wait)].append((start, end))
         for line, events in by_line.items():
             names = ", ".join(sorted({e.name for e in events}))
-            after = [(start, end) for start, end, wait in self.idle if wait in events]
+            after = after_line[line]
             spans = busy([(e.start, e.end) for e in events] + after)
             idle = sum(end - start for start, end in after)
             then = f", {idle:.0f} µs" if idle else ""
@@ -191,15 +215,12 @@ class _Look:
 
     def _line_of(self, event: Event) -> int | None:
         """The line of the operator in which an event of the host lies, or which launched one of the device."""
-        at = event
-        if event.on_device and "correlation" in event.more:
-            wanted = event.more["correlation"]
-            launches = [e for e in self.inside if e.kind in RUNTIME and e.more.get("correlation") == wanted]
-            at = launches[0] if launches else event
-        for op, own in zip(self.ops, self.events, strict=True):
-            if own is not None and own.start <= at.start < own.end:
-                return op.line
-        return None
+        at = self.launches.get(event.more.get("correlation", -1), event) if event.on_device else event
+        place = bisect_right(self.began, at.start)
+        if not place:
+            return None
+        own, line = self.ran[place - 1]
+        return line if at.start < own.end else None
 
     def _shapes(self) -> Iterable[Finding]:
         by_line: dict[int | None, list[int]] = {}
@@ -281,7 +302,8 @@ def round_trips(ops: Sequence[Op]) -> list[tuple[int, int, str, str]]:
     found = []
     for index, op in enumerate(ops):
         targets = [*op.gives, *op.writes]
-        read = [pair for pair in op.reads if pair[0] not in {place for place, _ in op.writes}]
+        written = {place for place, _ in op.writes}
+        read = [pair for pair in op.reads if pair[0] not in written]
         if op.name in _CASTS and read and targets:
             (source, before), (target, after) = read[0], targets[0]
             if before != after and {before, after} <= _FLOATS:

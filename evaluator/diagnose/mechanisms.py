@@ -22,14 +22,14 @@ TITLES = {
 }
 ORDER = (TMA, NVLS, SM, COPY_ENGINE, NCCL)
 
-_FUNCTION = re.compile(r"^\s*Function\s*:\s*(\S+)", re.MULTILINE)
+_FUNCTION = re.compile(r"^[ \t]*Function[ \t]*:[ \t]*(\S+)", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)")
 _WAIT_PTX = re.compile(r"\bld\.(?:acquire|relaxed)\.sys\b[\w.]*|\bld\.volatile\b[\w.]*")
 _MOVE_PTX = re.compile(
     r"\b(?:ld|st)\.(?:global\.)?(?:nc\.)?(?:L1::\w+\.)?(?:v[248]\.)?[bfsu](?:8|16|32|64|128)\b"
 )
 _OPCODE = re.compile(
-    r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9]*(?:\.[A-Za-z0-9_]+)*)", re.MULTILINE
+    r"^[ \t]*/\*[0-9a-f]{4,}\*/[ \t]+(?:@!?U?P\w+[ \t]+)?([A-Z][A-Z0-9]*(?:\.[A-Za-z0-9_]+)*)", re.MULTILINE
 )
 _TMA_SASS = ("UBLKCP", "UBLKRED", "UTMALDG", "UTMASTG", "UTMAREDG")
 _TMA_PTX = re.compile(r"\bcp\.(?:reduce\.)?async\.bulk\.(?!commit|wait|prefetch)[\w:.]+")
@@ -41,6 +41,9 @@ _NCCL_IMPORTS = re.compile(
     r"\bnccl(?:AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|Send|Recv|AlltoAll)\b", re.IGNORECASE
 )
 _NCCL_KERNEL = re.compile(r"^ncclDevKernel")
+_LENGTH = re.compile(r"[0-9]{1,4}")
+MAX_NAME = 200
+"""Letters of a kernel's name, as of an event's."""
 
 
 @dataclass(frozen=True)
@@ -135,16 +138,17 @@ def from_imports(text: str) -> list[Evidence]:
 
 def identifier(symbol: str) -> str:
     """The plain name of a kernel: of a mangled symbol, or of a demangled signature in a trace."""
-    if mangled := re.match(r"_Z(N?)K?(.*)", symbol):
-        nested, rest, name = mangled[1], mangled[2], ""
-        while (length := re.match(r"(\d+)", rest)) is not None:
-            start, size = length.end(), int(length[1])
-            name, rest = rest[start : start + size], rest[start + size :]
-            if not nested:
+    if mangled := re.match(r"_Z(N?)K?", symbol):
+        name, at = "", mangled.end()
+        while (length := _LENGTH.match(symbol, at)) is not None:
+            start = length.end()
+            at = start + int(length[0])
+            name = symbol[start : min(at, start + MAX_NAME)]
+            if not mangled[1]:
                 break
-        return name or symbol
+        return name or symbol[:MAX_NAME]
     plain = re.sub(r"^void\s+", "", symbol).split("(")[0].split("<")[0]
-    return plain.rsplit("::", 1)[-1].strip()
+    return plain.rsplit("::", 1)[-1].strip()[:MAX_NAME]
 
 
 def from_trace(events: Iterable[Mapping[str, Any]], own: Iterable[str] = ()) -> Diagnosis:

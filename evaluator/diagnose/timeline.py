@@ -54,13 +54,13 @@ def _bars(trace: RankTrace, call: Event, origin: float) -> Iterable[Bar]:
     for event in operators:
         kind = "collective" if event.name.startswith("c10d::") else "operator"
         yield bar("host", kind, event.start, event.end, event.name)
-    for start, end in gaps([(e.start, e.end) for e in operators], call.start, call.end):
-        # Between two operators the host is in Python; where a collective of its own is at work meanwhile, it waits.
-        free = gaps(moving, start, end)
-        for begin, stop in free:
-            yield bar("host", "python", begin, stop, "no operator")
-        for begin, stop in gaps(free, start, end):
-            yield bar("host", "wait", begin, stop, "waits for a collective")
+    # Between two operators the host is in Python; where a collective of its own is at work meanwhile, it waits.
+    working = [(e.start, e.end) for e in operators]
+    free = gaps(working + moving, call.start, call.end)
+    for begin, stop in free:
+        yield bar("host", "python", begin, stop, "no operator")
+    for begin, stop in gaps(working + free, call.start, call.end):
+        yield bar("host", "wait", begin, stop, "waits for a collective")
     for event in inside:
         if event.moves:
             yield bar("collectives", "collective", event.start, event.end, event.name)

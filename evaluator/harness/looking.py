@@ -40,14 +40,13 @@ class Look:
 
     def tell(self, facts: Sequence[NativeFacts], *, cards: bool, detail: bool) -> dict[str, Any]:
         """The parts of the result that come of it."""
-        try:
-            return self._told(facts, cards=cards, detail=detail)
-        except Exception as error:  # noqa: BLE001 (what a rank tells must never cost the result)
-            log.warning("a trace could not be told: %r", error)
-            unread = Look(
-                note="what the profiler saw could not be read; the verdict is of the calls before it"
-            )
-            return unread._told(facts, cards=cards, detail=False)
+        unread = Look(note="what the profiler saw could not be read; the verdict is of the calls before it")
+        for seen, built in ((self, facts), (unread, facts)):
+            try:
+                return seen._told(built, cards=cards, detail=detail and seen is self)
+            except Exception as error:  # noqa: BLE001 (what a rank or a compiler tells must never cost the result)
+                log.warning("a trace or a build could not be told: %r", error)
+        return unread._told([], cards=cards, detail=False)
 
     def _told(self, facts: Sequence[NativeFacts], *, cards: bool, detail: bool) -> dict[str, Any]:
         found = movement.tell(self.traces, facts, cards=cards)

@@ -95,3 +95,10 @@ def test_no_trace_no_share() -> None:
 )
 def test_plain_names_of_kernels(symbol: str, name: str) -> None:
     assert identifier(symbol) == name
+
+
+def test_empty_lines_of_a_disassembly_are_read_once() -> None:
+    for head, text in ((mechanisms._FUNCTION, "Function : k"), (mechanisms._OPCODE, "/*0000*/ MOV")):
+        found = head.search("\n \n" + text)
+        assert found is not None
+        assert found.start() == 3
