@@ -12,7 +12,11 @@ from typing import Any
 MAX_KERNELS = 64
 MAX_CLAIM = 512 << 10
 
-_COMPILING = re.compile(r"Compiling entry function '([\w$]{1,400})' for '(sm_\w{1,8})'")
+MAX_NAME = 400
+"""Letters of a kernel's name that are kept; those of templates can be longer."""
+
+_COMPILING = re.compile(r"Compiling entry function '([\w$]+)' for '(sm_\w{1,8})'")
+_PROPERTIES = re.compile(r"Function properties for ([\w$]+)")
 _STACK = re.compile(r"(\d{1,9}) bytes stack frame, (\d{1,9}) bytes spill stores, (\d{1,9}) bytes spill loads")
 _USED = re.compile(r"Used (\d{1,5}) registers(?:.*?(\d{1,9}) bytes smem)?")
 
@@ -43,10 +47,14 @@ class NativeFacts:
     def kernels(self) -> list[dict[str, Any]]:
         """Registers, stack, spills and shared memory (bytes) per kernel and architecture, worst spills first."""
         rows: list[dict[str, Any]] = []
+        entry = told_of = ""
         for line in self.resources.splitlines():
             if (head := _COMPILING.search(line)) is not None:
-                rows.append({"kernel": head[1], "arch": head[2]})
-            elif rows and (stack := _STACK.search(line)) is not None:
+                entry = told_of = head[1]
+                rows.append({"kernel": entry[:MAX_NAME], "arch": head[2]})
+            elif (function := _PROPERTIES.search(line)) is not None:
+                told_of = function[1]  # below a kernel the functions that it calls are told of, too
+            elif rows and told_of == entry and (stack := _STACK.search(line)) is not None:
                 names = ("stack_bytes", "spill_store_bytes", "spill_load_bytes")
                 rows[-1].update({name: int(value) for name, value in zip(names, stack.groups(), strict=True)})
             elif rows and (used := _USED.search(line)) is not None:

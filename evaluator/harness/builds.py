@@ -28,6 +28,7 @@ import torch
 from evaluator.diagnose.native_facts import NativeFacts
 from evaluator.harness.beside import Beside
 from evaluator.harness.errors import Stopped
+from evaluator.harness.rank.compiler_log import first_error
 from evaluator.harness.rank.unithash import unit_hash
 from evaluator.harness.sandbox import Sandbox, SandboxSpec, inside, python_inside, wheel_toolkits
 from evaluator.harness.version import PROTOCOL_VERSION
@@ -47,13 +48,19 @@ WHEELS = tuple(str(folder / "bin") for folder in wheel_toolkits())
 BUILD_PATH = ("/usr/local/cuda/bin", "/usr/bin", "/bin", *WHEELS)
 HEADERS = (3, 1, 0)
 """Lines that `load_inline` puts above a source: three for CUDA, one for C++, none when asked."""
-FACTS_REVISION = 1
+FACTS_REVISION = 2
 """Raised when what is read off a build changes, since it is kept beside the library."""
+_LISTS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
+_SWITCHES = ("with_cuda", "no_implicit_headers", "with_pytorch_error_handling", "is_python_module")
+_FIELDS = frozenset({"form", "name", "sources", "functions", "extra_sycl_cflags", *_LISTS, *_SWITCHES})
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
+_HOST_FLAG = (
+    r"(?:-O[0-3sg]|-Ofast|-std=[a-z+0-9]+|-[DU][A-Za-z_]\w*(?:=[\w.\"'+-]*)?|-W[\w=+-]*|-w|-g|"
+    r"-f(?!plugin)[\w=+-]+|-m[\w=.+-]+|-pthread)"
+)
 _FLAG = re.compile(
-    r"-O[0-3sg]|-Ofast|-std=[a-z+0-9]+|-[DU][A-Za-z_]\w*(=[\w.\"'+-]*)?|-W[\w=+-]*|-w|-g|-G|-lineinfo|"
-    r"-f(?!plugin)[\w=+-]+|-m[\w=.+-]+|-pthread|-fopenmp|--?use_fast_math|--?expt-[\w-]+|"
-    r"--?extended-lambda|--?ptxas-options=[\w,=-]+|-Xptxas[=,]?[\w,=-]*|-Xcompiler[=,]?[\w,=+-]*|"
+    rf"{_HOST_FLAG}|-Xcompiler(?:[=,]?{_HOST_FLAG}(?:,{_HOST_FLAG})*)?|-G|-lineinfo|--?use_fast_math|--?expt-[\w-]+|"
+    r"--?extended-lambda|--?ptxas-options=[\w,=-]+|-Xptxas[=,]?[\w,=-]*|"
     r"-v|-dlcm=\w+|--?maxrregcount=?\d*|\d+|--?gencode([=,]?arch=compute_\w+,code=\[?[\w,]+\]?)?|arch=compute_\w+,code=\[?[\w,]+\]?|"
     r"-arch=sm_\w+|--?threads=?\d*|--?restrict|-l[\w.+-]+|-L/usr/[\w./-]+|--?diag-suppress=?[\d,]*|-res-usage"
 )
@@ -114,14 +121,13 @@ def _told_version(program: str, real: str, changed_ns: int, size: int) -> list[s
 
 def check_unit(unit: Any) -> dict[str, Any]:
     """The unit as we are willing to compile it. Raises BuildFailed naming the flag or field."""
-    if not isinstance(unit, dict) or not isinstance(unit.get("sources"), dict):
+    if not isinstance(unit, dict) or not _is_shaped(unit):
         raise BuildFailed("malformed", "the recorded build is malformed")
     if not isinstance(unit.get("name"), str) or not _NAME.match(unit["name"]):
         raise BuildFailed("name", f"extension name {str(unit.get('name'))[:60]!r}: use letters, digits, _")
-    lists = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
-    if not all(_is_texts(unit.get(key, [])) for key in lists):
+    if not all(_is_texts(unit.get(key, [])) for key in (*_LISTS, "extra_sycl_cflags")):
         raise BuildFailed("malformed", "flags and include paths must be lists of strings")
-    for key in lists[:3]:
+    for key in _LISTS[:3]:
         for flag in unit.get(key) or []:
             if not _FLAG.fullmatch(str(flag)):
                 raise BuildFailed("flag", f"the flag {str(flag)[:100]!r} in {key} is not allowed")
@@ -137,6 +143,17 @@ def wants_cards(unit: dict[str, Any]) -> bool:
     return bool(
         unit.get("with_cuda") or sources.get("cuda") or any(n.endswith((".cu", ".cuh")) for n in sources)
     )
+
+
+def _is_shaped(unit: dict[str, Any]) -> bool:
+    """Whether there is nothing but what `extensions.unit_of` writes: no lists a thousand deep, say."""
+    sources, functions = unit.get("sources"), unit.get("functions", [])
+    if not isinstance(sources, dict) or not unit.keys() <= _FIELDS:
+        return False
+    listed = [one for text in sources.values() for one in (text if isinstance(text, list) else [text])]
+    named = list(functions.values()) if isinstance(functions, dict) else functions
+    switched = all(isinstance(unit.get(key, False), bool) for key in _SWITCHES)
+    return unit.get("form") in ("files", "inline") and _is_texts(listed) and _is_texts(named) and switched
 
 
 def _is_texts(value: Any) -> bool:
@@ -355,20 +372,20 @@ def source_line(log: str, source: str) -> tuple[str, int | None]:
     stands there more than once, the compiler's own line number decides.
     """
     lines = log.splitlines()
-    for index, line in enumerate(lines):
-        if not re.search(r"\b(?:fatal )?error\b ?:", line) or "Error building" in line:
-            continue
-        message = re.sub(r"^\S*/", "", line.strip())
-        text = re.sub(r"^.*?\berror ?: ", "", message)
-        for quoted in lines[index + 1 : index + 4]:
-            match = re.match(r"\s*\d+ \| (.*)", quoted)
-            snippet = (match.group(1) if match else quoted).strip()
-            own = source.splitlines()
-            found = [n for n, row in enumerate(own, 1) if len(snippet) >= 4 and snippet in row]
-            if found:
-                return text, _nearest(found, own, message)
-        return message, None
-    return "", None
+    if (place := first_error(lines)) is None:
+        return "", None
+    index, head = place
+    line, own = lines[index], source.splitlines()
+    message = re.sub(r"^\S*/", "", line.strip())
+    for quoted in lines[index + 1 : index + 4]:
+        match = re.match(r"\s*\d+ \| (.*)", quoted)
+        snippet = (match.group(1) if match else quoted).strip()
+        found = [n for n, row in enumerate(own, 1) if len(snippet) >= 4 and snippet in row]
+        if found:
+            return line[head:], _nearest(found, own, message)
+    if message.endswith("':"):  # the linker names the function first, and below it what is wrong
+        message += f" {''.join(lines[index + 1 : index + 2])}"
+    return message, None
 
 
 def _nearest(found: list[int], own: list[str], message: str) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from evaluator.harness.builds import BuildFailed, source_line
 from evaluator.harness.check import Mismatch
+from evaluator.harness.rank.compiler_log import first_error
 from evaluator.harness.reports import JobFailed, RankReport
 from evaluator.harness.sandbox.logs import clean_text, drop_noise
 
@@ -144,7 +145,9 @@ def unfinished(name: str, rank: int) -> Verdict:
 def from_build(failure: BuildFailed, source: str) -> Verdict:
     """A unit that did not compile, with the first error and the author's line where it can be found."""
     message, line = source_line(failure.log, source)
-    text = f"The extension did not build: {message}" if message else f"Build refused: {failure}"
+    text = f"Build refused: {failure}"
+    if failure.code == "compiler":
+        text = f"The extension did not build: {message}" if message else "The extension did not build"
     if failure.code in ("timeout", "memory", "size", "crashed"):
         text = f"The build was ended: {failure}"
     if line:
@@ -156,10 +159,9 @@ def from_build(failure: BuildFailed, source: str) -> Verdict:
 def _first_error_on_top(log: str) -> str:
     """The log below its first error and what the compiler quotes there: commands are long, errors are not."""
     lines = log.splitlines()
-    for index, line in enumerate(lines):
-        if re.search(r"\b(?:fatal )?error\b ?:", line) and "Error building" not in line:
-            return "\n".join([*lines[index : index + 3], "", "The whole log:", "", *lines])
-    return log
+    if (place := first_error(lines)) is None:
+        return log
+    return "\n".join([*lines[place[0] : place[0] + 3], "", "The whole log:", "", *lines])
 
 
 def from_failure(failure: JobFailed) -> Verdict:
@@ -265,10 +267,9 @@ def _is_echo(report: RankReport) -> bool:
 
 def _compiler_line(text: str) -> str:
     """The compiler's first error line, without the path in front."""
-    for line in text.splitlines():
-        if re.search(r"\b(fatal )?error:", line) and "Error building" not in line:
-            return re.sub(r"^\S*/", "", line.strip())[:300]
-    return ""
+    lines = text.splitlines()
+    place = first_error(lines)
+    return "" if place is None else re.sub(r"^\S*/", "", lines[place[0]].strip())[:300]
 
 
 def _from_deadline(failure: JobFailed) -> Verdict:

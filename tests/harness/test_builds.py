@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from evaluator.diagnose.mechanisms import NVLS, SM, TMA, classify, kernels_of
 from evaluator.diagnose.native_facts import NativeFacts
 from evaluator.harness import builds, verdict
 from evaluator.harness.builds import BUILD_PATH, Builder, BuildFailed, source_line
+from evaluator.harness.warm import RANK_CODE
 from problems.registry import load_target
 
 NATIVE = Path(__file__).parents[1] / "diagnose" / "native"
@@ -115,6 +117,107 @@ def test_an_error_in_another_file_keeps_its_name_and_line() -> None:
     message, line = source_line('/job/k.cu(5): error: expected a ";"\n  int a\n', "import torch\n")
 
     assert (message, line) == ('k.cu(5): error: expected a ";"', None)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("ptxas fatal   : Unresolved extern function '_Z4gonei'", None),
+        ("ptxas /tmp/kept/cuda.ptx, line 24; error   : Not a name of any known instruction: 'x'", None),
+        ("nvcc fatal   : Unsupported gpu architecture 'sm_999'", None),
+        ("nvlink error   : Undefined reference to 'f'", None),
+        (
+            "/usr/bin/ld: cannot find -lfoo: No such file or directory",
+            "ld: cannot find -lfoo: No such file or directory",
+        ),
+        (
+            "/usr/bin/ld: a.o: in function `f()':\na.cpp:2: undefined reference",
+            "ld: a.o: in function `f()': a.cpp:2: und",
+        ),
+        ("cc1plus: fatal error: no more memory", None),
+        (
+            "/tmp/build/main.cpp:3:18: error: `x` was not declared",
+            "main.cpp:3:18: error: `x` was not declared",
+        ),
+        ("/tmp/build/cuda.cu(3): error #20-D: it is undefined", "cuda.cu(3): error #20-D: it is undefined"),
+        ("/tmp/x.s:7: Error: no such instruction: `y'", "x.s:7: Error: no such instruction: `y'"),
+    ],
+)
+def test_the_first_error_of_every_tool_is_told(line: str, told: str | None) -> None:
+    quoted = '/tmp/a.cpp:2:9: warning: unused\n    2 |  printf("error: bad");\n      |  ^~\n  puts("error: worse");\n'
+    linker = "/usr/bin/ld: warning: x.o: missing .note.GNU-stack\n/usr/bin/ld: NOTE: This is deprecated\n"
+
+    message, _ = source_line(f"Error building extension 'a'\n{quoted}{linker}{line}\n", 'x = "error: bad"\n')
+
+    assert message.startswith(told or line)
+    assert source_line(quoted + linker, "") == ("", None)
+
+
+def test_a_build_that_names_no_error_was_not_refused() -> None:
+    failure = BuildFailed("compiler", "the extension did not build", "[Errno 21] Is a directory")
+    assert verdict.from_build(failure, "").message == "The extension did not build."
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "-fplugin=x", "-Xcompiler=-fplugin=x", "-Xcompiler=-O3,-fplugin=x", "-Xcompiler=-wrapper,env",
+        "-Xcompiler,-specs=x", "-Xcompiler-wrapper", "-Xcompiler=-B,x",
+    ],
+)  # fmt: skip
+def test_the_host_compiler_gets_no_flag_through_nvcc_that_it_does_not_get_itself(flag: str) -> None:
+    with pytest.raises(BuildFailed) as refused:
+        builds.check_unit(unit("") | {"extra_cuda_cflags": [flag]})
+    assert refused.value.code == "flag"
+
+
+@pytest.mark.parametrize(
+    "flag",
+    ["-Xcompiler", "-Xcompiler=-fPIC", "-Xcompiler=-O3,-march=native,-Wall", "-Xcompiler,-fopenmp", "-O3"],
+)
+def test_flags_for_the_host_compiler_that_are_good(flag: str) -> None:
+    assert builds.check_unit(unit("") | {"extra_cuda_cflags": [flag]})
+
+
+def _deep(levels: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(levels):
+        found = [found]
+    return found
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"functions": _deep(2000)}, {"functions": {"f": ["x"]}}, {"sources": {"a.cu": [["x"]]}}, {"form": "other"},
+        {"is_python_module": _deep(2000)}, {"extra_sycl_cflags": _deep(2000)}, {"more": 1}, {"sources": []},
+    ],
+)  # fmt: skip
+def test_a_unit_that_no_call_records_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(BuildFailed) as refused:
+        builds.check_unit(unit("") | fields)
+    assert refused.value.code == "malformed"
+
+
+def test_kernels_with_long_names_have_rows_of_their_own() -> None:
+    def told(name: str, spilt: int) -> str:
+        head = f"ptxas info    : Compiling entry function '{name}' for 'sm_90a'\n"
+        return f"{head}    0 bytes stack frame, {spilt} bytes spill stores, {spilt} bytes spill loads\n"
+
+    rows = NativeFacts(resources=told("short", 8) + told("l" * 5000, 4)).kernels()
+
+    assert [(len(row["kernel"]), row["spill_load_bytes"]) for row in rows] == [(5, 8), (400, 4)]
+
+
+def test_comments_in_ptx_are_no_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(RANK_CODE))
+    shorter = importlib.import_module("native_facts").shorter_ptx
+
+    hidden = "// multimem.st.global\n/* multimem.red\n multimem.ld_reduce */ st.global.u32 [a], b;\n"
+    assert (
+        shorter(f".entry k(\n{hidden}@/*ld.x*/\n%p0 nop;\n@ld.\n")
+        == ".entry k(\n  st.global.u32 [a], b;\n  @ld."
+    )
 
 
 @pytest.fixture

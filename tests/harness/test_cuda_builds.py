@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from evaluator.harness import ahead
+from evaluator.harness import ahead, verdict
 from evaluator.harness.builds import BUILD_PATH, Builder, BuildFailed, check_unit
 from evaluator.harness.judge import Judge
 from evaluator.harness.sandbox import wheel_toolkits
@@ -35,6 +35,14 @@ def recorded(judge: Judge, path: Path) -> list[dict[str, Any]]:
     judge.refill()
     units = ahead.recorded(template, load_problem("allreduce"), solution_files(path))
     return [check_unit(unit) for unit in units]
+
+
+def inline(*, cpp: str = "", cuda: str = "") -> dict[str, Any]:
+    lists = ("functions", "extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
+    sources = {"cpp": [cpp], "cuda": [cuda] if cuda else []}
+    return {"form": "inline", "name": "mine", "sources": sources, "no_implicit_headers": True} | {
+        key: [] for key in lists
+    }
 
 
 @needs_nvcc
@@ -75,18 +83,18 @@ def test_cuda_sources_are_refused_in_words_where_there_are_no_cards(judge: Judge
     "fields",
     [
         {"sources": {"kernels.cu": ""}},
-        {"sources": {"cpp": [], "cuda": ["x"]}},
+        {"form": "inline", "sources": {"cpp": [], "cuda": ["x"]}},
         {"sources": {"a.cpp": ""}, "with_cuda": True},
     ],
 )
 def test_whatever_asks_for_cuda_needs_cards(fields: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(BuildFailed, match="mine has CUDA sources") as refused:
-        Builder(load_target("cpu4"), tmp_path).build([{"form": "files", "name": "mine", **fields}], 10.0)
+        Builder(load_target("cpu4"), tmp_path).build([{"name": "mine", "form": "files", **fields}], 10.0)
     assert refused.value.code == "needs_cuda"
 
 
 @pytest.mark.skipif(not wheel_toolkits(), reason="no toolkit is installed as wheels")
-def test_a_toolkit_of_wheels_is_hidden_from_ranks_like_every_compiler() -> None:
+def test_a_toolkit_of_wheels_is_hidden_where_compilers_are() -> None:
     code = """
 import glob, os
 for part in ("bin", "nvvm", "lib"):
@@ -100,3 +108,51 @@ for part in ("bin", "nvvm", "lib"):
         shown[allowed] = {name: int(count) for name, count in (line.split() for line in out.splitlines())}
     assert shown[True]["bin"] > 5
     assert shown[False] == shown[True] | {"bin": 0, "nvvm": 0}
+
+
+@needs_nvcc
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        (
+            "extern __device__ int gone(int);\n__global__ void k(int* p) { *p = gone(1); }",
+            "Unresolved extern function",
+        ),
+        ('__global__ void k() { asm volatile("nonsense.u32;"); }', "Not a name of any known instruction"),
+        (
+            "__global__ void k(int* p) { __shared__ int s[99999]; s[*p] = 1; *p = s[p[1]]; }",
+            "too much shared data",
+        ),
+    ],
+)
+def test_what_the_assembler_refuses_is_told(source: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed) as refused:
+        Builder(load_target("h200x1"), tmp_path).build([inline(cuda=source)], 100.0)
+    assert told in verdict.from_build(refused.value, source).message
+
+
+@needs_nvcc
+@pytest.mark.timeout(200)
+def test_a_function_that_a_kernel_calls_does_not_hide_the_kernels_stack(tmp_path: Path) -> None:
+    source = """
+__device__ __noinline__ int helper(int x, int* p) {
+  int a[64];
+  for (int i = 0; i < 64; ++i) a[i] = p[i] * x;
+  for (int i = 0; i < 64; ++i) a[(i * x) & 63] += a[i];
+  return a[x & 63];
+}
+__global__ void k(int* p) { p[0] = helper(p[1], p); }
+"""
+    _, built = Builder(load_target("h200x1"), tmp_path).build([inline(cuda=source)], 100.0)
+    ((row,),) = (facts.kernels() for facts in built.facts)
+    assert row["stack_bytes"] == 256
+
+
+def test_of_a_long_log_the_first_error_is_kept(tmp_path: Path) -> None:
+    source = "int a = mistaken;\n" + "\n".join(f"int b{i} = other{i};" for i in range(3000))
+    with pytest.raises(BuildFailed) as refused:
+        Builder(load_target("cpu4"), tmp_path).build([inline(cpp=source)], 100.0)
+    found = verdict.from_build(refused.value, source)
+    assert "mistaken" in found.message
+    assert found.first_line == 1

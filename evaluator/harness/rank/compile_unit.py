@@ -15,11 +15,12 @@ import sys
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import compiler_log
 import native_facts
 
 FOLDER = "/tmp/build"  # noqa: S108 (the sandbox's own tmpfs)
 LOG = "/tmp/build.log"  # noqa: S108
-MAX_LOG = 4 << 20
+MAX_LOG, MAX_TOLD = 4 << 20, 60000
 
 
 def _find_toolkit(cpp_extension: Any) -> None:
@@ -95,10 +96,12 @@ def main() -> None:
     except BaseException as error:  # noqa: BLE001 (the message is what we want)
         ok, message = False, str(error)
     sys.stdout.flush()
-    with open(LOG, encoding="utf-8", errors="replace") as stream:
-        printed = stream.read(MAX_LOG)
-    facts = native_facts.read(library, printed) if ok else {}
-    said = {"ok": ok, "message": "" if ok else f"{message}\n{printed}"[-60000:], "facts": facts}
+    said: dict[str, Any] = {"ok": ok}
+    if ok:
+        with open(LOG, encoding="utf-8", errors="replace") as stream:
+            said["facts"] = native_facts.read(library, stream.read(MAX_LOG))
+    else:
+        said["message"] = f"{message[:MAX_TOLD]}\n{compiler_log.cut(LOG, MAX_TOLD)}"
     out.write(json.dumps(said).encode() + b"\n")
     if ok:
         with open(library, "rb") as stream:

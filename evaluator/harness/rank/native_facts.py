@@ -22,6 +22,7 @@ TOOL_LIMIT_S = 60.0
 
 _RESOURCES = re.compile(r"ptxas info|bytes stack frame")
 _PTX = re.compile(r"\.entry\b|multimem\.|cp\.(?:reduce\.)?async\.bulk|\b(?:ld|st)\.")
+_PTX_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.S)
 _SASS = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(\S+)")
 
 
@@ -42,14 +43,15 @@ def shorter_ptx(text: str) -> str:
     """Entry points with the distinct instructions that tell how data moves (registers left out)."""
     kept: list[str] = []
     seen: set[str] = set()
-    for line in text.splitlines():
+    for line in _PTX_COMMENT.sub(" ", text).splitlines():
         if not _PTX.search(line):
             continue
         if ".entry" in line:
             seen.clear()
             kept.append(line.strip())
             continue
-        code = line.split()[1] if line.lstrip().startswith("@") else line.split()[0]
+        words = line.split()
+        code = words[1] if words[0].startswith("@") and len(words) > 1 else words[0]
         if code not in seen and not code.startswith(("ld.param", "st.param")):
             seen.add(code)
             kept.append(f"  {line.strip()}")
