@@ -208,9 +208,15 @@ class CardSession(Session):
         return batch
 
     def plan(self, protocol: str) -> Plan:
-        """From the reference's time in stream mode, once its kernels are warm."""
+        """From the reference's time in stream mode, once its kernels are warm.
+
+        Nothing that the submission left behind in the trials may slow it, or the making of values: there would be fewer
+        pairs.
+        """
         if protocol == "check":
             return plan(protocol, 1.0, self.lanes)
+        self._let_go()
+        self._await_rest()
         count = min(4, self.lanes)
         began = time.perf_counter()
         calls, staged = self._new_calls(count)

@@ -31,10 +31,11 @@ _BUILD = re.compile(
     re.I,
 )
 _NO_CUDA = re.compile(
-    r"no NVIDIA driver|not compiled with CUDA|CUDA_HOME environment variable is not set|"
+    r"no NVIDIA driver|not compiled with CUDA|"
     r"No CUDA runtime|needs a CUDA build|libcudart|CUDA is not available",
     re.I,
 )
+_NO_TOOLKIT = re.compile(r"CUDA_HOME environment variable is not set")
 _NO_TRITON = re.compile(r"No module named 'triton\b|0 active drivers")  # the second where torch brought one
 _MEMORY = re.compile(
     r"out of memory|can't allocate memory|Cannot allocate memory|std::bad_alloc|not enough memory", re.I
@@ -209,6 +210,12 @@ def _from_error(reported: list[RankReport], failure: JobFailed) -> Verdict:
     whole = message + str(error.get("traceback", ""))
     if _NO_BACKEND.search(message):
         return Verdict("build_error", "build_error.backend_unavailable", text, report.rank, line)
+    if _NO_TOOLKIT.search(message):
+        text = (
+            f"{text.rstrip('.')}. CUDA sources are compiled ahead, for targets with cards, and only where the file "
+            "builds them while it is imported: call `load_inline` at its top, not in `solution`."
+        )
+        return Verdict("build_error", "build_error.needs_cuda", text, report.rank, line)
     if kind == "BuildNeedsCuda":
         return Verdict("build_error", "build_error.needs_cuda", text, report.rank, line)
     if _BUILD.search(whole):

@@ -166,6 +166,24 @@ def test_kernels_that_do_not_end_are_a_rejection() -> None:
     assert caught.value.found.code == "rejected.background"
 
 
+class Planned(Session):
+    """A session whose reference takes 1 ms a call, and a hundred times that while a kernel is on its card."""
+
+    submission = None
+
+    def _batch(self, job: Any, kind: str, calls: list[Any], staged: Staged, *, empty: bool = False) -> Batch:
+        if empty:
+            return super()._batch(job, kind, calls, staged, empty=empty)
+        return Batch(100e-3 if self.costs else 1e-3)
+
+
+def test_a_kernel_that_is_left_running_after_the_trials_takes_no_pairs_away() -> None:
+    assert Planned([2400, 2400, 310]).plan("paper").pairs == 20
+    with pytest.raises(Verdicted) as caught:
+        Planned([2400] * 5).plan("paper")
+    assert caught.value.found.code == "rejected.background"
+
+
 class Blocks(Session):
     """A session whose reference takes what a test says, µs per call: one stream and one gate figure per block."""
 

@@ -104,6 +104,13 @@ def test_codes(reports: list[RankReport], phase: str, code: str) -> None:
     assert failed("error" if reports[0].error else "exit", reports, phase).code == code
 
 
+def test_cuda_sources_that_are_built_in_a_call_are_refused_in_words() -> None:
+    home = "CUDA_HOME environment variable is not set. Please set it to your CUDA install root."
+    found = failed("error", [error(0, "OSError", home)], "call")
+    assert found.code == "build_error.needs_cuda"
+    assert found.message.endswith("call `load_inline` at its top, not in `solution`.")
+
+
 FRAMES = (
     '  File "<python>/ctypes/__init__.py", line 519 in x\n  File "/job/solution.py", line 4 in solution\n'
 )
