@@ -361,7 +361,10 @@ def _library(data: bytes, out_of_memory: bool) -> tuple[bytes, NativeFacts]:
         # A compiler that the author's source has taken over may write anything here.
         raise BuildFailed("crashed", "the compiler ended with words that no build ends with")
     if not state.get("ok"):
-        raise BuildFailed("compiler", "the extension did not build", str(state.get("message", "")))
+        log = str(state.get("message", ""))
+        if out_of_memory:  # of several compilers one was ended, and the others told of it
+            raise BuildFailed("memory", "the compiler exceeded its memory limit", log)
+        raise BuildFailed("compiler", "the extension did not build", log)
     return library, NativeFacts.read(state.get("facts"))
 
 

@@ -135,6 +135,7 @@ def test_an_error_in_another_file_keeps_its_name_and_line() -> None:
             "ld: a.o: in function `f()': a.cpp:2: und",
         ),
         ("cc1plus: fatal error: no more memory", None),
+        ("/tmp/x.s: Fatal error: can't write 9 bytes", "x.s: Fatal error: can't write 9 bytes"),
         (
             "/tmp/build/main.cpp:3:18: error: `x` was not declared",
             "main.cpp:3:18: error: `x` was not declared",
@@ -151,6 +152,17 @@ def test_the_first_error_of_every_tool_is_told(line: str, told: str | None) -> N
 
     assert message.startswith(told or line)
     assert source_line(quoted + linker, "") == ("", None)
+
+
+def test_a_compiler_that_was_ended_for_its_memory_is_told_as_such() -> None:
+    killed = json.dumps(
+        {"ok": False, "message": "c++: fatal error: Killed signal terminated program cc1plus"}
+    )
+    for out_of_memory, code in ((True, "memory"), (False, "compiler")):
+        with pytest.raises(BuildFailed, match="limit" if out_of_memory else "did not build") as caught:
+            builds._library(killed.encode() + b"\n", out_of_memory)
+        assert caught.value.code == code
+        assert "Killed" in caught.value.log
 
 
 def test_a_build_that_names_no_error_was_not_refused() -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 _ERROR = re.compile(
-    r"\S+?(?:\(\d+\)|(?::\d+){0,2}): (?:internal compiler |catastrophic |fatal )?[Ee]rror(?: #[\w-]+)? ?: "
+    r"\S+?(?:\(\d+\)|(?::\d+){0,2}): (?:internal compiler |catastrophic |[Ff]atal )?[Ee]rror(?: #[\w-]+)? ?: "
     r"|\w+(?: [^;\n]{1,300}, line \d+;)? (?:error|fatal) *: "
     r"|(?:\S*/)?ld(?:\.\w+)?: (?!warning|NOTE)"
 )
