@@ -54,6 +54,8 @@ _LISTS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_p
 _SWITCHES = ("with_cuda", "no_implicit_headers", "with_pytorch_error_handling", "is_python_module")
 _FIELDS = frozenset({"form", "name", "sources", "functions", "extra_sycl_cflags", *_LISTS, *_SWITCHES})
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
+_SOURCE = re.compile(r"[\w+-][\w.+-]*", re.ASCII)
+_INCLUDE = re.compile(r"(?:/usr/|/job|/opt/pkb/venv/)[\w./+-]*", re.ASCII)
 _HOST_FLAG = (
     r"(?:-O[0-3sg]|-Ofast|-std=[a-z+0-9]+|-[DU][A-Za-z_]\w*(?:=[\w.\"'+-]*)?|-W[\w=+-]*|-w|-g|"
     r"-f(?!plugin)[\w=+-]+|-m[\w=.+-]+|-pthread)"
@@ -131,10 +133,20 @@ def check_unit(unit: Any) -> dict[str, Any]:
         for flag in unit.get(key) or []:
             if not _FLAG.fullmatch(str(flag)):
                 raise BuildFailed("flag", f"the flag {str(flag)[:100]!r} in {key} is not allowed")
-    for path in unit.get("extra_include_paths") or []:
-        if not str(path).startswith(("/usr/", "/job", "/opt/pkb/venv/")):
-            raise BuildFailed("include", f"the include path {str(path)[:100]!r} does not exist here")
+    _check_paths(unit)
     return unit
+
+
+def _check_paths(unit: dict[str, Any]) -> None:
+    """Names and paths end in a build file, which reads some signs otherwise."""
+    for name in unit["sources"]:
+        if not _SOURCE.fullmatch(name):
+            raise BuildFailed(
+                "name", f"source file {name[:60]!r}: use letters, digits and any of _ . + - in its name"
+            )
+    for path in unit.get("extra_include_paths") or []:
+        if not _INCLUDE.fullmatch(str(path)):
+            raise BuildFailed("include", f"the include path {str(path)[:100]!r} does not exist here")
 
 
 def wants_cards(unit: dict[str, Any]) -> bool:

@@ -211,6 +211,38 @@ def test_a_unit_that_no_call_records_is_refused(fields: dict[str, Any]) -> None:
     assert refused.value.code == "malformed"
 
 
+@pytest.mark.parametrize(
+    "name", ["", "..", "a b.cu", "a.cu\nrule x\n  command = id", "$in.cu", "a:b.cu", "ü.cu"]
+)
+def test_sources_with_names_that_a_build_file_would_read_otherwise_are_refused(name: str) -> None:
+    with pytest.raises(BuildFailed, match="source file") as refused:
+        builds.check_unit(unit("") | {"sources": {name: ""}})
+    assert refused.value.code == "name"
+
+
+@pytest.mark.parametrize("path", ["/etc", "/usr/x\nrule x\n  command = id", "/usr/a b", "/job/$x", "x"])
+def test_include_paths_that_a_build_file_would_read_otherwise_are_refused(path: str) -> None:
+    with pytest.raises(BuildFailed, match="include path") as refused:
+        builds.check_unit(unit("") | {"extra_include_paths": [path]})
+    assert refused.value.code == "include"
+    assert builds.check_unit(unit("") | {"extra_include_paths": ["/usr/include/c++/12", "/job"]})
+
+
+def test_two_sources_of_one_name_are_not_taken_for_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(RANK_CODE))
+    extensions = importlib.import_module("extensions")
+    paths = [tmp_path / folder / "k.cpp" for folder in "ab"]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(f"// {path}")
+
+    assert list(extensions._files_unit("mine", str(paths[0]))["sources"]) == ["k.cpp"]
+    with pytest.raises(ValueError, match=r"are named k\.cpp"):
+        extensions._files_unit("mine", [str(path) for path in paths])
+
+
 def test_kernels_with_long_names_have_rows_of_their_own() -> None:
     def told(name: str, spilt: int) -> str:
         head = f"ptxas info    : Compiling entry function '{name}' for 'sm_90a'\n"

@@ -50,8 +50,13 @@ def _inline_unit(
 def _files_unit(name: Any, sources: Any, **options: Any) -> dict[str, Any]:
     texts = {}
     for path in _texts(sources):
+        base = os.path.basename(path)
+        if base in texts:
+            raise ValueError(
+                f"two sources of extension {str(name)!r} are named {base}: give each file a name of its own"
+            )
         with open(path, encoding="utf-8") as stream:
-            texts[os.path.basename(path)] = stream.read()
+            texts[base] = stream.read()
     return unit_of("files", name, texts, options)
 
 
