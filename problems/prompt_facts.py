@@ -41,6 +41,8 @@ def judging(hardware: Mapping[str, Any]) -> str:
         "The score is the reference's time over yours; warm-up comes first, so compiling and one-time set-up do not "
         "count."
     )
+    if hardware.get("timed") is False:
+        timed = "No times are measured here: the answer is a verdict."
     return (
         "Five draws of secret values come first: on every rank every output is compared with the exact answer "
         f"(computed in float64 where it is not exact by itself). {timed} "

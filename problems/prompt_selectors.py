@@ -12,7 +12,7 @@ from problems.prompts import DTYPES, VARIANTS, Prompt, backends_of, build_prompt
 from problems.registry import DEFAULT_TRACK
 
 DEFAULT_TARGET = "h100x4"
-_HARDWARE = ("device", "arch", "peaks_tflops", "memory_gbs", "link_gbs", "in_network_reduction")
+_HARDWARE = ("device", "arch", "peaks_tflops", "memory_gbs", "link_gbs", "in_network_reduction", "timed")
 _THEN = (1980, 1, 1, 0, 0, 0)  # the oldest time that a zip can hold
 
 

@@ -54,7 +54,7 @@ def build_prompt(
     """Return the prompt for a problem on a target.
 
     `hardware` has title, ranks, backend, device, and if known cells (the sizes that are judged), arch,
-    peaks_tflops, memory_gbs, link_gbs, in_network_reduction. Without `backend` it is the target's usual one. The
+    peaks_tflops, memory_gbs, link_gbs, in_network_reduction, timed. Without `backend` it is the target's usual one. The
     text does not depend on the order of keys in `spec` or `hardware`. Raises ValueError for an unknown variant,
     backend or dtype.
     """
@@ -87,11 +87,11 @@ def build_prompt(
 
 
 def _hardware(hardware: Mapping[str, Any], dtype: str) -> str:
-    """Describe one rank's device; a CPU target has no peaks worth telling."""
+    """Describe one rank's device; a CPU has no peaks worth telling, and ranks that share a card have not its own."""
     lines = [f"- {hardware['title']}; {hardware['ranks']} ranks."]
-    if hardware.get("device") != "cpu":
-        if hardware.get("arch"):
-            lines.append(f"- Architecture: sm_{hardware['arch']}.")
+    if hardware.get("arch"):
+        lines.append(f"- Architecture: sm_{hardware['arch']}.")
+    if hardware.get("device") != "cpu" and hardware.get("timed") is not False:
         peaks = sorted((hardware.get("peaks_tflops") or {}).items())
         if peaks:
             listed = ", ".join(f"{path} {value:g}" for path, value in peaks)

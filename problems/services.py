@@ -89,7 +89,7 @@ def problem_fields(problem: registry.Problem, targets: list[registry.Target]) ->
             "outputs": [_output(o) for o in problem.outputs],
             "phases": [_phase(p) for p in problem.phases],
             "floor": dict(problem.data["floor"]),
-            "roofline": {t.slug: _roofline(problem, t) for t in targets},
+            "roofline": {t.slug: _roofline(problem, t) for t in targets if t.timed},
             "samples": _samples(problem.slug),
             "reference": (problem.folder / "reference.py").read_text(),
         },

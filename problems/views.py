@@ -92,11 +92,15 @@ def _prompts(problem: Problem, targets: list[Target]) -> list[Prompt]:
 def _roofs(problem: Problem, targets: list[Target]) -> list[dict[str, Any]]:
     """Return one row per target (in their order) and size: least time, bound, and both forms of the switch.
 
-    `forms` is [(with in-network reduction, times)], the target's own first, one only where they are equal.
+    `forms` is [(with in-network reduction, times)], the target's own first, one only where they are equal. A target
+    that measures no times (four ranks on one card) has no row of forms: its peaks are not those of its ranks.
     """
     table = problem.spec.get("roofline", {})
-    rows = []
+    rows: list[dict[str, Any]] = []
     for target in targets:
+        if not target.spec.get("timed", True):
+            rows += [{"target": target, "size": size, "forms": []} for size in target.cells]
+            continue
         reduction = bool(target.spec.get("in_network_reduction"))
         for size, row in table.get(target.slug, {}).items():
             if size in target.cells:

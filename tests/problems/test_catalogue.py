@@ -195,7 +195,18 @@ def test_the_problem_page_shows_phases_for_both_forms_of_the_switch(synced: Any,
     assert on_cards
     assert on_cpu
     same = client.get("/problems/allgather/").context["roofs"]
-    assert {len(r["forms"]) for r in same} == {1}
+    assert {len(r["forms"]) for r in same if r["target"].ranked} == {1}
+
+
+def test_a_target_that_measures_no_times_has_no_roofline(synced: Any, client: Client) -> None:
+    page = client.get("/problems/allreduce/").content.decode()
+    lines = page.partition('aria-label="Roofline"')[2].partition("</table>")[0].split("<tr>")
+    (untimed,) = [line for line in lines if "h200x1" in line]
+    assert "µs" not in untimed
+    assert "measures no times" in untimed
+    told = client.get("/api/v1/problems/allreduce/").json()["spec"]["roofline"]
+    assert "h200x2" in told
+    assert "h200x1" not in told
 
 
 def test_the_problem_page_says_on_which_target_a_sample_is_judged(synced: Any, client: Client) -> None:

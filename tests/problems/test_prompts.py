@@ -90,6 +90,15 @@ def test_a_prompt_tells_the_backend_the_hardware_and_the_dtype() -> None:
     assert "cannot add up" in build(hardware={**CARDS, "in_network_reduction": False}).text
 
 
+def test_a_prompt_for_ranks_that_share_a_card_tells_no_peaks_and_promises_no_score() -> None:
+    text = build(hardware={**CARDS, "timed": False}).text
+    assert "sm_90a" in text
+    assert "No times are measured here" in text
+    for part in ("TFLOP", "GB/s", "time over yours"):
+        assert part not in text
+    assert build(hardware={**CARDS, "timed": True}).text == build(hardware=CARDS).text
+
+
 def test_a_prompt_says_how_answers_are_judged_and_what_a_file_can_import() -> None:
     spec = {
         **factories.SPEC,
