@@ -76,7 +76,7 @@ def figure(drawn: dict[str, Any]) -> dict[str, Any]:
         "hovermode": "closest",
         "hoverlabel": {"bgcolor": "@surface", "bordercolor": "@line", "font": {"color": "@ink"}},
         "legend": {"orientation": "h", "x": 0},
-        "xaxis": {**axis, "title": {"text": "µs since the first rank began the call"}},
+        "xaxis": {**axis, "title": {"text": "µs into the call"}},
         "yaxis": {**axis, "categoryorder": "array", "categoryarray": [_row(*row) for row in reversed(rows)]},
     }
     return {"data": data, "layout": layout}

@@ -22,19 +22,27 @@ function tinted(value, style) {
   return value;
 }
 
+/** A text in lines of at most so many letters, where its words allow. */
+function wrapped(text, letters) {
+  return text.replace(new RegExp(`(.{1,${letters}})(?: |$)`, "g"), "$1<br>").replace(/<br>$/, "");
+}
+
 function draw(figure) {
   const island = document.getElementById(figure.dataset.chart);
   const place = figure.querySelector(".plot");
   if (!island || !place) return;
   const { data, layout } = tinted(JSON.parse(island.textContent), getComputedStyle(document.documentElement));
   const narrow = place.clientWidth < 480;
-  const named = data.filter((trace) => trace.name && trace.showlegend !== false).length;
+  const shown = data.filter((trace) => trace.name && trace.showlegend !== false);
+  const named = shown.length;
   if (narrow) {
+    for (const trace of shown) trace.name = wrapped(trace.name, 32);
     layout.annotations = (layout.annotations || []).filter((note) => note.name === "row");
     layout.showlegend = named > 1;
   }
   // The legend lies at the foot of the picture, and the foot grows with it: it never covers the axis.
-  const lines = layout.showlegend === false || named < 2 ? 0 : narrow ? named : Math.ceil(named / 4);
+  const high = shown.reduce((sum, trace) => sum + trace.name.split("<br>").length, 0);
+  const lines = layout.showlegend === false || named < 2 ? 0 : narrow ? high : Math.ceil(named / 4);
   const foot = 20 * lines;
   layout.legend = { ...layout.legend, yref: "container", y: 0, yanchor: "bottom", traceorder: "normal" };
   layout.margin = { ...layout.margin, b: 52 + foot, ...(narrow ? { l: 48, r: 8 } : {}) };
