@@ -9,7 +9,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
-from leaderboard import asked, model_board, model_twins, selectors
+from leaderboard import asked, imports, model_board, model_twins, selectors
 from leaderboard.import_views import document
 from leaderboard.models import ImportedResult
 from leaderboard.views import board_document
@@ -87,7 +87,7 @@ def _imported(request: Request, slug: str) -> dict[str, Any]:
     target = Target.objects.active().filter(slug=slug).first()
     if target is None:
         raise NotFound("target.not_found", f"There is no target {slug[:80]!r}.")
-    found = ImportedResult.objects.filter(target=target).order_by("problem__number", "size", "pk")
+    found = ImportedResult.objects.filter(target=target).order_by("problem__number", "size", *imports.ORDER)
     return {"target": target.slug} | document(query.page_of(found, selectors.PAGE, request.query_params))
 
 

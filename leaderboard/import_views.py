@@ -23,7 +23,7 @@ def _targets() -> list[str]:
 def _page(request: HttpRequest) -> tuple[str, Page[ImportedResult]]:
     """The target asked for, one that something was imported for, and the page."""
     target = query.choice(request.GET, "target", _targets())
-    rows = ImportedResult.objects.order_by("target__slug", "problem__number", "size", "pk")
+    rows = ImportedResult.objects.order_by("target__slug", "problem__number", "size", *imports.ORDER)
     if target:
         rows = rows.filter(target__slug=target)
     return target, query.page_of(rows, selectors.PAGE, request.GET)

@@ -2,7 +2,8 @@
 
 A file holds one result (``score --json``), a list of them, or a document with ``results`` (``score-many``).
 What a result says decides: its target is looked up by that very name, and a card of another kind than the
-target names is refused.
+target names is refused. A document that says ``"import": false`` (files made to cheat, or with planted faults) is left
+out, and so are rows that ended by a fault of the evaluator: they are no results.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
@@ -17,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import Case, F, Value, When
 from django.utils import timezone
 
+from evaluator.harness.version import PROTOCOL_VERSION
 from evaluator.results import storable
 from leaderboard.models import ImportedResult
 from leaderboard.selectors import ProblemBoard
@@ -38,12 +41,13 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What became of one result, or of a whole file (``number`` 0)."""
+    """What became of one result, or of ``rows`` of a file (``number`` 0)."""
 
     file: str
     number: int
     state: str
     text: str
+    rows: int = 1
 
     def __str__(self) -> str:
         where = f"{self.file}, result {self.number}" if self.number else self.file
@@ -73,6 +77,7 @@ class ImportedRow:
     isolation_grade: str
     input_set: str
     current: bool
+    stale: str
     problem_revision: str
     harness_version: str
     flags: list[Any]
@@ -101,7 +106,18 @@ def import_file(path: Path) -> Iterator[Told]:
     except Refused as why:
         yield Told(path.name, 0, "refused", str(why))
         return
+    if document.get("import") is False:
+        yield Told(path.name, 0, "left out", _word(document, "what", 200, "not to be imported"), len(results))
+        return
+    faults = sum(map(_is_fault, results))
+    if faults:
+        text = (
+            f"{faults} rows without a verdict: faults and time limits of the evaluator, which are no results"
+        )
+        yield Told(path.name, 0, "left out", text, faults)
     for number, result in enumerate(results, start=1):
+        if _is_fault(result):
+            continue
         try:
             made, created = import_result(result=result, origin=path.name, document=document)
         except Refused as why:
@@ -109,6 +125,10 @@ def import_file(path: Path) -> Iterator[Told]:
         else:
             state = "imported" if created else "known"
             yield Told(path.name, number, state, f"{made.label}, {made.problem.slug} on {made.target.slug}")
+
+
+def _is_fault(result: Any) -> bool:
+    return isinstance(result, dict) and result.get("verdict") == Verdict.INFRA_ERROR
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[Any]]:
@@ -140,7 +160,11 @@ def import_result(*, result: Any, origin: str, document: dict[str, Any]) -> tupl
     known = ImportedResult.objects.filter(content_hash=digest).select_related("problem", "target").first()
     if known is not None:
         return known, False
-    fields = _fields(result, document) | {"origin": origin[:200], "imported_at": timezone.now()}
+    fields = _fields(result, document) | {
+        "origin": origin[:200],
+        "measured_on": _day(document.get("date")) or _day_of(origin),
+        "imported_at": timezone.now(),
+    }
     try:
         with transaction.atomic():
             return ImportedResult.objects.create(content_hash=digest, **fields), True
@@ -159,7 +183,7 @@ def _fields(result: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
         "target": target,
         "problem": _problem(result),
         "size": _word(result, "size", 16),
-        "label": _word(result, "file", 160, "without a name"),
+        "label": re.split(r"[/\\]", _word(result, "file", 4096, "without a name").rstrip("/\\"))[-1][:160],
         "source_sha256": _word(result, "source_sha256", 64, ""),
         "verdict": _verdict(result),
         "code": _word(result, "code", 80, ""),
@@ -173,7 +197,6 @@ def _fields(result: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
         "flags": storable(result.get("flags") if isinstance(result.get("flags"), list) else []),
         "environment": storable(environment),
         "result": storable(result),
-        "measured_on": _day(document.get("date")),
     }
 
 
@@ -210,8 +233,6 @@ def _figure(value: Any) -> float | None:
 
 def _verdict(result: dict[str, Any]) -> str:
     told = _word(result, "verdict", 16)
-    if told == Verdict.INFRA_ERROR:
-        raise Refused("ended by a fault of the evaluator, which is no result")
     if told not in list(Verdict):
         raise Refused(f"has the unknown verdict {told!r}")
     return told
@@ -246,15 +267,36 @@ def _day(value: Any) -> date | None:
         return None
 
 
+_ENDS_IN_A_DAY = re.compile(r".*_(\d{4})(\d\d)(\d\d)(_\w+)?\.json")
+
+
+def _day_of(origin: str) -> date | None:
+    """The day in which the name of a file ends, as those of docs/measurements do."""
+    found = _ENDS_IN_A_DAY.fullmatch(origin)
+    return _day("-".join(found.groups()[:3])) if found else None
+
+
 # --- reading ---------------------------------------------------------------------------------------
 
 
+ORDER = (
+    Case(When(protocol="paper", then=Value(0)), When(protocol="quick", then=Value(1)), default=Value(2)),
+    F("speedup").desc(nulls_last=True),
+    "pk",
+)
+"""Within a problem: the full protocol first, then feedback, then what was only checked; the fastest of each first."""
+
+
 def imported_of(board: ProblemBoard, limit: int = 50) -> list[ImportedRow]:
-    """What was imported for one board, the fastest first, at most ``limit``."""
+    """What was imported for one board, in the order of all, at most ``limit``."""
     found = ImportedResult.objects.filter(problem=board.problem, target=board.target, size=board.size)
-    fastest = found.order_by(F("speedup").desc(nulls_last=True), "pk")
     here = (board.problem.slug, board.target.slug, board.problem.score_revision)
-    return [_row(*here, *values) for values in fastest.values_list(*_DATES, *_SHOWN)[:limit]]
+    return [_row(*here, *values) for values in found.order_by(*ORDER).values_list(*_DATES, *_SHOWN)[:limit]]
+
+
+def are_there() -> bool:
+    """Whether anything was imported."""
+    return ImportedResult.objects.exists()
 
 
 def rows_of(found: Any) -> list[ImportedRow]:
@@ -273,11 +315,19 @@ def _row(
         note=NOTE,
         problem=problem,
         target=target,
-        current=values["problem_revision"] == revision,
+        current=not (stale := _stale(values, revision)),
+        stale=stale,
         measured_on=measured_on.isoformat() if measured_on else None,
         imported_at=imported_at.isoformat(timespec="seconds"),
         **values,
     )
+
+
+def _stale(values: dict[str, Any], revision: str) -> str:
+    """Why a result would not count today, in words; empty while it would."""
+    if values["problem_revision"] != revision:
+        return "older revision of the problem"
+    return "" if values["harness_version"] == PROTOCOL_VERSION else "older version of the judge"
 
 
 _DATES = ("measured_on", "imported_at")

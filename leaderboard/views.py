@@ -46,6 +46,7 @@ def target_index(request: HttpRequest, target: str) -> HttpResponse:
         "problems": lines,
         "board_kind": "problems",
         "with_scores": sum(1 for line in lines if line.best),
+        "has_imported": imports.are_there(),
     }
     return render(request, "leaderboard/index.html", context)
 

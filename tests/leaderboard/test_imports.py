@@ -54,16 +54,21 @@ def places() -> None:
 def test_the_stored_measurements_come_in_once(client: Client) -> None:
     build.card_target("h200x1")
     stored = sorted(MEASURED.glob("h200x1_*.json"))
-    documents = [json.loads(path.read_text()) for path in stored]
-    results = [row for it in documents for row in (it if isinstance(it, list) else it.get("results", []))]
+    documents = {path.name: json.loads(path.read_text()) for path in stored}
+    cheats = [it for it in documents.values() if it.get("import") is False]
+    results = [row for it in documents.values() if it not in cheats for row in it.get("results", [])]
     for slug in {row["problem"]["slug"] for row in results}:
         build.problem(slug, spec=dict(SPEC))
     first = run(*stored, fails=True)
     tests = [path for path in stored if "_selftest_" in path.name]
     for path in tests:
         assert f"{path.name}: refused: holds no results of the harness (found: ok, target," in first
-    assert f"{len(stored)} files: {len(results)} imported, 0 known before, {len(tests)} refused" in first
+    assert "h200x1_cheats_20261130.json: left out: Seven CUDA files that cheat, on h200x1" in first
+    left = sum(len(it["results"]) for it in cheats)
+    told = f"{len(results)} imported, 0 known before, {left} left out, {len(tests)} refused"
+    assert f"{len(stored)} files: {told}" in first
     assert tests
+    assert left == 7
     assert len(results) >= 90
     assert f"0 imported, {len(results)} known before" in run(*stored, fails=True)
     assert ImportedResult.objects.count() == len(results)
@@ -78,6 +83,63 @@ def test_the_stored_measurements_come_in_once(client: Client) -> None:
     assert all(line["imported"] and line["place"] is None for line in document["rows"])
     page = client.get("/boards/imported/?target=h200x1").content.decode()
     assert page.count(NOTE) >= 50
+    assert not ImportedResult.objects.filter(measured_on=None).exists()
+    assert not ImportedResult.objects.filter(label__startswith="g0").exists(), "a cheat"
+
+
+def test_what_is_stored_to_cheat_or_with_planted_faults_says_so() -> None:
+    for path in MEASURED.glob("*.json"):
+        if "_cheats_" in path.name or "_profile_" in path.name:
+            assert json.loads(path.read_text())["import"] is False, path.name
+
+
+def test_faults_of_ours_are_left_out_with_a_line_and_are_no_failure(places, tmp_path: Path) -> None:
+    fault = {"file": "a.py", "verdict": "infra_error", "message": "not done within 45 s"}
+    kept = {"results": [fault, made_elsewhere(), fault]}
+    told = run(write(tmp_path / "h_paper_20261128.json", kept))
+    assert "h_paper_20261128.json: left out: 2 rows without a verdict: faults and time limits" in told
+    assert "1 files: 1 imported, 0 known before, 2 left out, 0 refused" in told
+    planted = {"what": "A planted wait", "import": False, "results": [made_elsewhere(file="planted.py")]}
+    assert "b.json: left out: A planted wait" in run(write(tmp_path / "b.json", planted))
+    assert [str(row.measured_on) for row in ImportedResult.objects.all()] == ["2026-11-28"]
+
+
+def test_the_list_says_how_good_a_figure_is_and_where_it_comes_from(
+    client: Client, places, tmp_path: Path
+) -> None:
+    timing = {
+        "speedup": 1.5,
+        "speedup_low": 1.4,
+        "speedup_high": 1.6,
+        "solution_ms": 1.0,
+        "reference_ms": 1.5,
+    }
+    rows = [
+        made_elsewhere(file="quick.py", protocol="quick"),
+        made_elsewhere(
+            file="problems/samples/paper.py", timing=timing, flags=["launch_bound"], harness_version="2"
+        ),
+        made_elsewhere(file="faster.py"),
+    ]
+    score(model_run("m"), "allreduce", speedup=1.1)
+    confirmed()
+    assert "/boards/imported/" not in client.get("/boards/cpu4/").content.decode()
+    run(write(tmp_path / "two_20261129.json", rows))
+    assert 'href="/boards/imported/"' in client.get("/boards/cpu4/").content.decode()
+    for address in ("/boards/imported.json", "/api/v1/leaderboards/cpu4/imported/"):
+        found = client.get(address).json()["rows"]
+        assert [row["label"] for row in found] == ["faster.py", "paper.py", "quick.py"], (
+            "the full protocol first"
+        )
+        assert [(row["current"], row["stale"]) for row in found[:2]] == [
+            (True, ""), (False, "older version of the judge"),
+        ]  # fmt: skip
+    page = client.get("/boards/imported/").content.decode()
+    for part in ("1.40× – 1.60×", "idle for more than half", "harness 2", "two_20261129.json", "2026-11-29",
+                 "older version of the judge"):  # fmt: skip
+        assert part in page
+    below = client.get("/boards/cpu4/allreduce.json").json()["imported"]
+    assert [row["label"] for row in below] == ["faster.py", "paper.py", "quick.py"]
 
 
 def test_every_run_of_a_document_has_its_own_environment(places) -> None:
@@ -121,7 +183,6 @@ def test_an_imported_result_is_marked_and_never_has_a_place(client: Client, plac
         ({"problem": {"slug": "nothing"}}, "is for the problem 'nothing', which is not known here"),
         ({"problem": "allreduce"}, "has no slug"),
         ({"verdict": "splendid"}, "has the unknown verdict 'splendid'"),
-        ({"verdict": "infra_error"}, "ended by a fault of the evaluator"),
         ({"verdict": None}, "has no verdict"),
         ({"protocol": 3}, "has no protocol"),
         ({"size": None}, "has no size"),
@@ -149,7 +210,7 @@ def test_bad_files_get_their_line_and_the_rest_goes_on(places, tmp_path: Path) -
     assert "d.json, result 1: imported" in told
     assert "e.json: refused: is not JSON" in told
     assert "missing.json: refused: cannot be read: No such file" in told
-    assert "6 files: 1 imported, 0 known before, 5 refused" in told
+    assert "6 files: 1 imported, 0 known before, 0 left out, 5 refused" in told
 
 
 @pytest.mark.parametrize("slug", ["h100x4", "h200x4"])
@@ -172,14 +233,14 @@ def test_the_target_is_what_the_result_says(client: Client, places, tmp_path: Pa
 
 def test_odd_values_do_no_harm(client: Client, places, tmp_path: Path) -> None:
     odd = made_elsewhere(
-        timing={"speedup": True, "speedup_low": "x", "solution_ms": -1}, flags={"a": 1}, isolation_grade="best",
+        timing={"speedup": True, "speedup_low": "x", "solution_ms": -1}, flags=[{"a": 1}], isolation_grade="best",
         file="<script>alert(1)</script>\0" + "y" * 300, environment=[1], roofline=7,
     )  # fmt: skip
     text = json.dumps([odd]).replace("-1", "NaN")
     (tmp_path / "odd.json").write_text(text)
     run(tmp_path / "odd.json")
     row = ImportedResult.objects.get()
-    assert (row.speedup, row.solution_ms, row.flags, row.isolation_grade) == (None, None, [], "none")
+    assert (row.speedup, row.solution_ms, row.flags, row.isolation_grade) == (None, None, [{"a": 1}], "none")
     assert "<script>alert" not in client.get("/boards/imported/").content.decode()
     assert client.get("/boards/imported.json").json()["rows"][0]["speedup"] is None
     assert client.get("/boards/imported/?target=abacus").status_code == 400

@@ -225,7 +225,7 @@ PATHS = {
     "/api/v1/leaderboards/cpu4/models/": 3,
     "/boards/cpu4/a/": 3,
     "/boards/cpu4/a.json": 3,
-    "/boards/cpu4/": 8,
+    "/boards/cpu4/": 9,
     "/boards/models/SLUG/?target=cpu4": 7,
     "/boards/models/SLUG.json?target=cpu4": 7,
 }

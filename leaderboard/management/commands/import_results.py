@@ -25,12 +25,12 @@ class Command(BaseCommand):
         files = files_of(options["paths"])
         for path in files:
             for told in import_file(path):
-                counts[told.state] += 1
+                counts[told.state] += told.rows
                 if told.state == "refused" or not options["quiet"]:
                     self.stdout.write(str(told))
         self.stdout.write(
             f"{len(files)} files: {counts['imported']} imported, {counts['known']} known before, "
-            f"{counts['refused']} refused"
+            f"{counts['left out']} left out, {counts['refused']} refused"
         )
         if counts["refused"] or not files:
             raise CommandError("Not everything was imported; the lines above say why.")

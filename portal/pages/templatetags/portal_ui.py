@@ -73,9 +73,9 @@ def words(value: Any) -> str:
 
 
 @register.filter
-def flag(name: str) -> str:
+def flag(name: Any) -> str:
     """Show a flag of a result as a sentence; one that we have no words for as itself."""
-    return FLAGS.get(name, name)
+    return FLAGS.get(str(name), str(name))
 
 
 @register.filter
