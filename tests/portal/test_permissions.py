@@ -206,6 +206,7 @@ def test_every_route_of_these_rooms_is_in_the_table() -> None:
         "<str:token>": "y",
         "<str:slug>": "SLUG",
         "<slug:slug>": "SLUG",
+        "<path:slug>": "SLUG",
         "<slug:problem>": "SLUG",
         "<slug:target>": "cpu4",
         "<slug:chart>": "CHART",
