@@ -1,6 +1,7 @@
 """Rules that read a trace: the five kinds of waste of design section 8, each with its cost and, where known, the line.
 
-A rule speaks of the last traced call. Costs are µs per call on the rank that loses most. Nothing here is a verdict.
+A rule speaks of what at least half of the traced calls show. Costs are µs per call on the rank that loses most.
+Nothing here is a verdict.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any
 
 from evaluator.diagnose.trace import RUNTIME, SETTLE, Event, Op, RankTrace, busy, gaps
@@ -63,22 +65,40 @@ class Finding:
 
 
 def find(traces: Sequence[RankTrace], *, native: bool = False) -> list[Finding]:
-    """All findings, the dearest first. `native`: the file builds code of its own, which shows in no operator."""
+    """All findings, the dearest first. `native`: the file builds code of its own, which shows in no operator.
+
+    Shares are of the slowest rank's call, so that those of different ranks can be compared.
+    """
     best: dict[tuple[str, int | None], Finding] = {}
+    whole = max((median(e.duration for e in trace.calls()) for trace in traces if trace.calls()), default=0.0)
     for trace in traces:
-        calls = trace.calls()
-        if not calls:
-            continue
-        look = _Look(trace, calls[-1], native or trace.triton)
-        for finding in look.findings():
-            key = (finding.kind, finding.line)
-            if key not in best or finding.cost_us > best[key].cost_us:
+        for key, finding in _usual(trace, native or trace.triton).items():
+            finding.share = min(finding.cost_us / whole, 1.0) if whole else 0.0
+            if finding.share >= LEAST_SHARE and (key not in best or finding.cost_us > best[key].cost_us):
                 best[key] = finding
     return sorted(best.values(), key=lambda f: -f.cost_us)[:MAX_FINDINGS]
 
 
+def _usual(trace: RankTrace, native: bool) -> dict[tuple[str, int | None], Finding]:
+    """One rank's findings by kind and line: what at least half of the traced calls show, at its middle cost.
+
+    What one call of three shows is the machine's: a thread that was woken late, not a stall of the file's.
+    """
+    calls = trace.calls()
+    seen: dict[tuple[str, int | None], list[Finding]] = defaultdict(list)
+    for call in calls:
+        for finding in _Look(trace, call, native).findings():
+            # Gaps are told as one, and the longest may lie elsewhere in each call.
+            seen[finding.kind, None if finding.kind == "launch_gap" else finding.line].append(finding)
+    return {
+        key: sorted(found, key=lambda f: f.cost_us)[(len(found) - 1) // 2]
+        for key, found in seen.items()
+        if 2 * len(found) >= len(calls)
+    }
+
+
 class _Look:
-    """One rank's last call with its operators matched to the log."""
+    """One call of one rank with its operators matched to the log."""
 
     def __init__(self, trace: RankTrace, call: Event, native: bool) -> None:
         self.trace, self.call, self.native = trace, call, native
@@ -310,7 +330,9 @@ def round_trips(ops: Sequence[Op]) -> list[tuple[int, int, str, str]]:
                 there = origin.get(source)
                 if there is not None and there[1] == after:
                     found.append((there[0], index, after, before))
-                origin[target] = (index, before)
+                    origin.pop(target, None)  # a third cast begins anew: this one is told once
+                else:
+                    origin[target] = (index, before)
                 continue
         if op.name in _KEEPS_VALUES and read and all(place in origin for place, _ in read):
             origin.update({place: origin[read[0][0]] for place, _ in targets})

@@ -67,7 +67,7 @@ DOES = {
     "unread_result": ("y = x + 1\nz = (x @ x) @ x\nreturn y", FIRST + 1),
     "data_dependent_shape": ("y = x[x > 0]\nreturn y + 1", FIRST),
     "precision_round_trip": (
-        "y = x.to(torch.bfloat16)\nz = y.reshape(-1).to(torch.float32)\nreturn z + 1",
+        "y = x.expand(40, -1, -1).to(torch.bfloat16)\nz = y.reshape(-1).to(torch.float32)\nreturn z + 1",
         FIRST + 1,
     ),
 }
@@ -496,3 +496,56 @@ def test_whatever_a_trace_does_to_its_readers_the_result_stands(monkeypatch: pyt
     told = Look(read([zlib.compress(b"{}")])).tell([], cards=False, detail=True)
     assert told["findings"] == []
     assert "could not be read" in told["look_notes"][0]
+
+
+# --- what is told of several calls, and of several ranks ---
+
+
+def repeated(stalls: list[float], length: float = 1000.0) -> bytes:
+    """A blob of one rank on a CPU: one call per stall, each after an operator that took what is left."""
+    events: list[list[Any]] = []
+    for number, stall in enumerate(stalls):
+        begin = 2 * number * length
+        events.append(["user_annotation", f"{CALL} {number}", begin, length, 7, {}])
+        events.append(["cpu_op", "aten::mm", begin, length - stall, 7, {}])
+    log = {"ops": [op("aten::mm", 7)], "result": [], "whole": False, "triton": False}
+    found = {"trace": {"base_ns": 0, "events": events}, "log": log}
+    return zlib.compress(json.dumps(found).encode())
+
+
+@pytest.mark.parametrize(
+    ("stalls", "told"),
+    [
+        ([600, 0, 0], []),
+        ([0, 0, 600], []),
+        ([600, 0, 500], [500.0]),
+        ([400, 600, 500], [500.0]),
+        ([600], [600.0]),
+    ],
+)
+def test_what_one_call_of_several_shows_is_the_machines(stalls: list[float], told: list[float]) -> None:
+    found = findings.find(read([repeated(stalls)]))
+    assert [(f.kind, f.line, f.cost_us) for f in found] == [("host_stall", 7, cost) for cost in told]
+
+
+def test_shares_of_different_ranks_are_of_the_same_call() -> None:
+    found = findings.find(read([repeated([400.0]), repeated([0.0], length=4000.0)]))
+    assert [(f.rank, f.cost_us, f.share) for f in found] == [(0, 400.0, pytest.approx(0.1))]
+    assert findings.find(read([repeated([150.0]), repeated([0.0], length=4000.0)])) == []
+
+
+def test_a_cast_belongs_to_one_round_trip_only() -> None:
+    def cast(source: int, before: str, target: int, after: str, line: int) -> Op:
+        return Op("aten::_to_copy", line, ((source, before),), (), ((target, after),))
+
+    ops = [
+        cast(0, "bfloat16", 1, "float32", 9),
+        cast(1, "float32", 2, "bfloat16", 10),
+        cast(2, "bfloat16", 3, "float32", 11),
+        cast(3, "float32", 4, "bfloat16", 12),
+    ]
+    assert findings.round_trips(ops) == [
+        (0, 1, "bfloat16", "float32"),
+        (2, 3, "bfloat16", "float32"),
+    ]
+    assert findings.round_trips(ops[1:]) == [(0, 1, "float32", "bfloat16")]
