@@ -137,12 +137,18 @@ def own_studies() -> dict[str, list[Own]]:
     return {slug: list(of.values()) for slug, of in found.items()}
 
 
+_DAY = re.compile(r"_(\d{8})(?=_|$)")
+
+
 def _documents(kind: str) -> Iterator[tuple[Any, str, str]]:
-    """(document, target, day) of each stored file of a kind, the oldest first; its name begins and ends with these."""
-    paths = Path(settings.BASE_DIR, "docs", "measurements").glob(f"*_{kind}_*.json")
-    for path in sorted(paths, key=lambda path: (path.stem.rpartition("_")[2], path.stem)):
-        day = date.fromisoformat(path.stem.rpartition("_")[2]).isoformat()
-        yield json.loads(path.read_text(encoding="utf-8")), path.stem.partition("_")[0], day
+    """(document, target, day) of each stored file of a kind, the oldest first: its name begins with the target and
+    holds the day; one without a day is left out."""
+    days: dict[Path, str] = {}
+    for path in Path(settings.BASE_DIR, "docs", "measurements").glob(f"*_{kind}_*.json"):
+        if found := _DAY.search(path.stem):
+            days[path] = date.fromisoformat(found[1]).isoformat()
+    for path in sorted(days, key=lambda path: (days[path], path.stem)):
+        yield json.loads(path.read_text(encoding="utf-8")), path.stem.partition("_")[0], days[path]
 
 
 def _samples() -> Path:

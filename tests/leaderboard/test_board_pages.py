@@ -454,7 +454,8 @@ def test_the_newest_row_of_a_study_is_shown_where_its_file_is_there(tmp_path: Pa
     write(
         "h200x2_studies_second_20260101.json", "bench", row("one"), row("three"), row("four", "gone_cuda.py")
     )
-    write("h200x2_studies_20260103.json", "bench", untimed)
+    write("h200x2_studies_20260103_again.json", "bench", untimed)
+    write("h200x2_studies_of_no_day.json", "bench", row("five"))
     settings.BASE_DIR = tmp_path
     beside.own_studies.cache_clear()
     try:
