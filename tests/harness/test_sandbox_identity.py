@@ -165,19 +165,7 @@ def test_passed_descriptors_keep_their_numbers_and_others_are_closed() -> None:
     assert json.loads(out) == sorted([0, 1, 2, write, listing])
 
 
-def test_compilers_can_be_hidden() -> None:
-    code = """
-import glob, os, shutil, subprocess
-print([name for name in ("cc", "gcc", "g++", "c++", "as", "ld", "clang", "nvcc", "cc1plus") if shutil.which(name)])
-print(glob.glob("/usr/lib/gcc/*/*/cc1plus"), glob.glob("/usr/include/*"))
-import ctypes; print(ctypes.CDLL("libstdc++.so.6") is not None)
-"""
-    status, out, err = run_inside(code, allow_compiler=False)
-    assert (status, err) == (0, "")
-    assert out.splitlines() == ["[]", "[] []", "True"]
-
-
-def test_compiler_works_where_it_is_allowed() -> None:
+def test_a_compiler_works_inside() -> None:
     code = """
 import ctypes, glob, subprocess
 open("/tmp/a.c", "w").write("#include <stdio.h>\\nint answer(void) { return 42; }\\n")
@@ -185,7 +173,7 @@ subprocess.run(["gcc", "-shared", "-fPIC", "-o", "/tmp/a.so", "/tmp/a.c"], check
 print(ctypes.CDLL("/tmp/a.so").answer())
 print(len(glob.glob("/opt/pkb/venv/lib/python*/site-packages/torch/include/torch/extension.h")) or "system")
 """
-    status, out, err = run_inside(code, allow_compiler=True)
+    status, out, err = run_inside(code)
     assert (status, err) == (0, "")
     assert out.splitlines()[0] == "42"
     if python_inside().startswith("/opt/pkb/venv"):

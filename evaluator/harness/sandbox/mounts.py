@@ -6,8 +6,6 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatch
-from functools import lru_cache
 from pathlib import Path
 
 from .spec import SandboxSpec
@@ -21,12 +19,6 @@ USER_UID = 1000
 _MERGED = ("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin")
 _ETC = ("/etc/ld.so.cache", "/etc/alternatives")
 _CPU_FACTS = "/sys/devices/system/cpu"
-_COMPILERS = (
-    "gcc*", "g++*", "cc", "c++", "c89*", "c99*", "cpp*", "clang*", "nvcc*", "tcc", "rustc*", "gfortran*", "as",
-    "ld", "ld.bfd", "ld.gold", "ld.lld", "ld.mold", "gold", "lld*", "*-linux-gnu-*", "*-linux-musl-*",
-    "ninja", "make", "cmake", "ccache",
-)  # fmt: skip
-_COMPILER_FOLDERS = ("/usr/lib/gcc", "/usr/libexec/gcc", "/usr/lib/ccache", "/usr/include", "/usr/local/cuda")
 
 
 def stub_files(uid: int) -> dict[str, str]:
@@ -111,33 +103,6 @@ class _Tree:
         self._made.add(path)
 
 
-@lru_cache(maxsize=1)
-def _compiler_binaries() -> tuple[str, ...]:
-    """The real files of every compiler and linker under /usr."""
-    found = set()
-    for folder in ("/usr/bin", "/usr/local/bin"):
-        for entry in os.scandir(folder) if os.path.isdir(folder) else ():
-            if any(fnmatch(entry.name, pattern) for pattern in _COMPILERS):
-                real = os.path.realpath(entry.path)
-                if _is_below(real, "/usr") and os.path.isfile(real):
-                    found.add(real)
-    return tuple(sorted(found))
-
-
-def _hide_compilers(tree: _Tree) -> None:
-    for folder in _COMPILER_FOLDERS:
-        real = os.path.realpath(folder)
-        if os.path.isdir(real):
-            _hide(tree, real)
-    for toolkit in wheel_toolkits():
-        for part in (toolkit / "bin", toolkit / "nvvm"):
-            if part.is_dir():
-                _hide(tree, inside(str(part)))
-    for binary in _compiler_binaries():
-        if not any(_is_below(binary, os.path.realpath(folder)) for folder in _COMPILER_FOLDERS):
-            tree.options += ["--ro-bind", "/dev/null", binary]
-
-
 def _hide(tree: _Tree, folder: str) -> None:
     tree.options += ["--perms", "0755", "--size", "4096", "--tmpfs", folder, "--remount-ro", folder]
 
@@ -175,8 +140,6 @@ def mount_options(spec: SandboxSpec, stubs: Iterable[tuple[int, str]]) -> list[s
         tree.options += ["--perms", "0644", "--ro-bind-data", str(handle), path]
     for host, inside in _interpreter_binds():
         tree.bind(host, inside)
-    if not spec.allow_compiler:
-        _hide_compilers(tree)
     for device in spec.devices:
         tree.options += ["--dev-bind", device, device]
     for source, inside in spec.ro_binds.items():

@@ -34,7 +34,6 @@ class SandboxSpec:
     home_bytes: int = 64 * MIB
     shm_bytes: int = 256 * MIB
     name: str = "job"
-    allow_compiler: bool = True
     devices: Sequence[str] = ()
     """Device nodes that a card target needs inside, such as ``/dev/nvidia0``."""
     cwd: str = "/home/rank"
