@@ -75,9 +75,9 @@ def render(gate_json: Path | None, scores_json: Path | None, note: str = "") -> 
         "This page is generated, not written:",
         "",
         "```",
-        "python -m evaluator.harness gate --json gate.json",
-        "python -m evaluator.harness score-many --protocol quick --json scores.json",
-        "python -m evaluator.harness table --gate gate.json --scores scores.json > docs/problems.md",
+        ".venv/bin/python -m evaluator.harness gate --json gate.json",
+        ".venv/bin/python -m evaluator.harness score-many --protocol quick --json scores.json",
+        ".venv/bin/python -m evaluator.harness table --gate gate.json --scores scores.json > docs/problems.md",
         "```",
     ]
     return "\n".join(lines) + "\n"
