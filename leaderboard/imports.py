@@ -2,8 +2,8 @@
 
 A file holds one result (``score --json``), a list of them, or a document with ``results`` (``score-many``).
 What a result says decides: its target is looked up by that very name, and a card of another kind than the
-target names is refused. A document that says ``"import": false`` (files made to cheat, or with planted faults) is left
-out, and so are rows that ended by a fault of the evaluator: they are no results.
+target names is refused. A document or a result that says ``"import": false`` (files made to cheat, or with planted
+faults) is left out, and so are rows that ended by a fault of the evaluator: they are no results.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ class ImportedRow:
 
 
 NOTE = "imported, not re-run here"
+UNWANTED = "not to be imported"
 
 
 def files_of(paths: list[Path]) -> list[Path]:
@@ -103,11 +104,12 @@ def import_file(path: Path) -> Iterator[Told]:
     """Take in every result of a file, each in a transaction of its own; one that is bad stops no other."""
     try:
         document, results = _read(path)
+        wanted = _is_wanted(document)
     except Refused as why:
         yield Told(path.name, 0, "refused", str(why))
         return
-    if document.get("import") is False:
-        yield Told(path.name, 0, "left out", _word(document, "what", 200, "not to be imported"), len(results))
+    if not wanted:
+        yield Told(path.name, 0, "left out", _word(document, "what", 200, UNWANTED), len(results))
         return
     faults = sum(map(_is_fault, results))
     if faults:
@@ -119,12 +121,23 @@ def import_file(path: Path) -> Iterator[Told]:
         if _is_fault(result):
             continue
         try:
+            if not _is_wanted(result):
+                yield Told(path.name, number, "left out", _word(result, "what", 200, UNWANTED))
+                continue
             made, created = import_result(result=result, origin=path.name, document=document)
         except Refused as why:
             yield Told(path.name, number, "refused", str(why))
         else:
             state = "imported" if created else "known"
             yield Told(path.name, number, state, f"{made.label}, {made.problem.slug} on {made.target.slug}")
+
+
+def _is_wanted(part: Any) -> bool:
+    """Whether a document or a result may come in; Refused for an "import" that is neither true nor false."""
+    told = part.get("import", True) if isinstance(part, dict) else True
+    if not isinstance(told, bool):
+        raise Refused(f'has "import": {json.dumps(told)[:40]}, which is neither true nor false')
+    return told
 
 
 def _is_fault(result: Any) -> bool:
@@ -146,7 +159,7 @@ def _read(path: Path) -> tuple[dict[str, Any], list[Any]]:
     if isinstance(found, dict) and isinstance(found.get("results"), list):
         return found, found["results"]
     if isinstance(found, dict) and "verdict" in found:
-        return {}, [found]
+        return found, [found]
     keys = ", ".join(list(found)[:6]) if isinstance(found, dict) else type(found).__name__
     raise Refused(f"holds no results of the harness (found: {keys})")
 
@@ -183,7 +196,8 @@ def _fields(result: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
         "target": target,
         "problem": _problem(result),
         "size": _word(result, "size", 16),
-        "label": re.split(r"[/\\]", _word(result, "file", 4096, "without a name").rstrip("/\\"))[-1][:160],
+        "label": re.split(r"[/\\]", _word(result, "file", 4096, "").rstrip("/\\"))[-1][:160]
+        or "without a name",
         "source_sha256": _word(result, "source_sha256", 64, ""),
         "verdict": _verdict(result),
         "code": _word(result, "code", 80, ""),
@@ -227,8 +241,12 @@ def _word(of: dict[str, Any], key: str, limit: int, otherwise: str | None = None
 
 
 def _figure(value: Any) -> float | None:
-    usable = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if usable else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # a whole number that no float can hold
+        return None
 
 
 def _verdict(result: dict[str, Any]) -> str:
@@ -326,8 +344,8 @@ def _row(
 def _stale(values: dict[str, Any], revision: str) -> str:
     """Why a result would not count today, in words; empty while it would."""
     if values["problem_revision"] != revision:
-        return "older revision of the problem"
-    return "" if values["harness_version"] == PROTOCOL_VERSION else "older version of the judge"
+        return "another revision of the problem"
+    return "" if values["harness_version"] == PROTOCOL_VERSION else "another version of the judge"
 
 
 _DATES = ("measured_on", "imported_at")

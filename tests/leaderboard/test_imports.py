@@ -104,6 +104,40 @@ def test_faults_of_ours_are_left_out_with_a_line_and_are_no_failure(places, tmp_
     assert [str(row.measured_on) for row in ImportedResult.objects.all()] == ["2026-11-28"]
 
 
+def test_no_cheat_comes_in_alone_or_in_a_list_or_by_an_unclear_word(places, tmp_path: Path) -> None:
+    cheat = made_elsewhere(file="cheat.py", what="It cheats", **{"import": False})
+    assert "one.json: left out: It cheats" in run(write(tmp_path / "one.json", cheat))
+    told = run(write(tmp_path / "list.json", [cheat, made_elsewhere()]))
+    assert "list.json, result 1: left out: It cheats" in told
+    assert "1 files: 1 imported, 0 known before, 1 left out, 0 refused" in told
+    for word in ("false", 0, None, []):
+        unclear = {"import": word, "results": [made_elsewhere(file="cheat.py")]}
+        told = run(write(tmp_path / "unclear.json", unclear), fails=True)
+        assert f'has "import": {json.dumps(word)}, which is neither true nor false' in told
+    run(write(tmp_path / "yes.json", {"import": True, "results": [made_elsewhere(file="fair.py")]}))
+    assert {row.label for row in ImportedResult.objects.all()} == {"fast_cuda.py", "fair.py"}
+
+
+def test_a_number_that_no_float_holds_stops_no_import(places, tmp_path: Path) -> None:
+    huge = 10**400
+    rows = [
+        made_elsewhere(timing={"speedup": huge}, roofline={"utilisation": -huge}, file="///"),
+        made_elsewhere(file="b.py"),
+    ]
+    assert "2 imported" in run(write(tmp_path / "huge.json", rows))
+    first = ImportedResult.objects.get(speedup=None)
+    assert (first.label, first.utilisation) == ("without a name", None)
+
+
+@pytest.mark.parametrize("version", ["", "1", "999"])
+def test_a_result_by_another_judge_is_not_called_older_than_it_is(
+    client: Client, places, tmp_path: Path, version: str
+) -> None:
+    run(write(tmp_path / "other.json", [made_elsewhere(harness_version=version)]))
+    (row,) = client.get("/boards/imported.json").json()["rows"]
+    assert (row["current"], row["stale"]) == (False, "another version of the judge")
+
+
 def test_the_list_says_how_good_a_figure_is_and_where_it_comes_from(
     client: Client, places, tmp_path: Path
 ) -> None:
@@ -132,11 +166,11 @@ def test_the_list_says_how_good_a_figure_is_and_where_it_comes_from(
             "the full protocol first"
         )
         assert [(row["current"], row["stale"]) for row in found[:2]] == [
-            (True, ""), (False, "older version of the judge"),
+            (True, ""), (False, "another version of the judge"),
         ]  # fmt: skip
     page = client.get("/boards/imported/").content.decode()
     for part in ("1.40× – 1.60×", "idle for more than half", "harness 2", "two_20261129.json", "2026-11-29",
-                 "older version of the judge"):  # fmt: skip
+                 "another version of the judge"):  # fmt: skip
         assert part in page
     below = client.get("/boards/cpu4/allreduce.json").json()["imported"]
     assert [row["label"] for row in below] == ["faster.py", "paper.py", "quick.py"]
