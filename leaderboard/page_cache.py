@@ -37,6 +37,7 @@ PERSONAL = (settings.SESSION_COOKIE_NAME, "messages")
 _OF_READER = ("RateLimit", "RateLimit-Policy")
 _OF_BODY = ("Content-Type", "Content-Length", "Content-Disposition")
 _CODE = ("portal", "problems", "evaluator", "leaderboard", "templates", "static/css", "static/js", "docs")
+_SUFFIXES = {".py", ".html", ".svg", ".css", ".js", ".md", ".toml", ".json"}
 
 
 class Kept(NamedTuple):
@@ -73,11 +74,11 @@ def board_version() -> int:
 
 @lru_cache(maxsize=1)
 def code_version() -> str:
-    """Changes when the code, the templates or the styles do: a new deployment shares no page with the old."""
+    """Changes when code, templates, styles or documents do: a new deployment shares no page with the old."""
     digest = hashlib.sha256(PROTOCOL_VERSION.encode())
     for folder in _CODE:
         for path in sorted(Path(settings.BASE_DIR, folder).rglob("*")):
-            if path.suffix in (".py", ".html", ".svg", ".css", ".js", ".md", ".toml"):
+            if path.suffix in _SUFFIXES and path.is_file():
                 state = path.stat()
                 digest.update(f"{path}:{state.st_size}:{state.st_mtime_ns}".encode())
     return digest.hexdigest()[:16]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -440,3 +441,24 @@ def test_the_date_filter_compares_days_of_runs_without_one(zebra: Score) -> None
 
     assert "Zebra" in shown(date.today())
     assert "Zebra" not in shown(date(2020, 1, 1))
+
+
+def test_a_deployment_with_other_measurements_shares_no_page_with_the_one_before(
+    tmp_path: Path, settings: Any
+) -> None:
+    folder = tmp_path / "docs" / "measurements"
+    folder.mkdir(parents=True)
+    settings.BASE_DIR = tmp_path
+
+    def version() -> str:
+        page_cache.code_version.cache_clear()
+        return page_cache.code_version()
+
+    try:
+        before = version()
+        (folder / ".#h.md").symlink_to("nowhere")
+        assert version() == before, "an editor's lock is no file"
+        (folder / "h_samples_20260101.json").write_text("[]")
+        assert version() != before
+    finally:
+        page_cache.code_version.cache_clear()
