@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import tomllib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -21,6 +23,8 @@ from leaderboard.published import published
 from leaderboard.ranking import counted_speedup
 from leaderboard.selectors import BoardRow
 from problems.models import Problem, Target
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +72,8 @@ class Beside:
 def beside(problem: Problem) -> Beside | None:
     """None for a problem of which nothing was published and no sample of ours was measured."""
     rows = [row for row in published()["case_studies"] if row["slug"] == problem.slug]
-    samples, studies = own_samples().get(problem.slug, {}), own_studies().get(problem.slug, [])
-    if not (rows or samples or studies):
+    ours = own_samples().get(problem.slug, []) + own_studies().get(problem.slug, [])
+    if not (rows or ours):
         return None
     kept = cells.ensure(BoardCell.objects.filter(problem=problem))
     leaders = {
@@ -84,10 +88,8 @@ def beside(problem: Problem) -> Beside | None:
     measured: list[Measured] = []
     for target in targets:
         of_boards = {size: found.get(leaders.get((target.pk, size), 0)) for size in _board_sizes(target)}
-        ours = [samples[target.slug]] if target.slug in samples else []
-        ours += [study for study in studies if study.target == target.slug]
         figures = [Measured(target, size, leader=leader) for size, leader in of_boards.items() if leader]
-        figures += [Measured(target, own.size, own=own) for own in ours]
+        figures += [Measured(target, own.size, own=own) for own in ours if own.target == target.slug]
         if target.spec.get("official"):
             figures += [
                 Measured(target, size) for size in of_boards if size not in {row.size for row in figures}
@@ -101,22 +103,28 @@ def _board_sizes(target: Target) -> list[str]:
 
 
 @cache
-def own_samples() -> dict[str, dict[str, Own]]:
-    """{problem: {target: sample}} of docs/measurements/*_samples_*.json, as ``score-many`` writes them.
+def own_samples() -> dict[str, list[Own]]:
+    """{problem: samples} of docs/measurements/*_samples_*.json, as ``score-many`` writes them.
 
-    The full protocol stands before a check, then the newer file; ``quick`` is feedback and is not shown. What was
-    measured of an earlier text of a sample says nothing of the file that is there now.
+    One for each target, size and file: the full protocol stands before a check, then the newer row; ``quick`` is
+    feedback and is not shown. What was measured of an earlier text of a sample says nothing of the file that is there
+    now.
     """
-    found: dict[str, dict[str, tuple[tuple[bool, str], Own]]] = {}
-    for document, _, day in _documents("samples"):
-        for row in document if isinstance(document, list) else document["results"]:
-            if row["protocol"] == "quick" or row["source_sha256"] != _digest(Path(row["file"]).name):
-                continue
-            of = found.setdefault(row["problem"]["slug"], {})
-            weight = (row["protocol"] == "paper", day)
-            if row["target"] not in of or weight > of[row["target"]][0]:
-                of[row["target"]] = weight, _sample(row, day)
-    return {slug: {target: sample for target, (_, sample) in of.items()} for slug, of in found.items()}
+    found: dict[str, dict[tuple[str, str, str], tuple[tuple[bool, str], Own]]] = {}
+    for path, day in _files("samples"):
+        with _left_out_if_odd(path):
+            document = json.loads(path.read_text(encoding="utf-8"))
+            for row in document if isinstance(document, list) else document["results"]:
+                if row["protocol"] == "quick" or row["source_sha256"] != _digest(Path(row["file"]).name):
+                    continue
+                sample, weight = _sample(row, day), (row["protocol"] == "paper", day)
+                of, key = (
+                    found.setdefault(row["problem"]["slug"], {}),
+                    (sample.target, sample.size, sample.file),
+                )
+                if key not in of or weight >= of[key][0]:
+                    of[key] = weight, sample
+    return {slug: [sample for _, sample in of.values()] for slug, of in found.items()}
 
 
 @cache
@@ -128,27 +136,39 @@ def own_studies() -> dict[str, list[Own]]:
     """
     problems = _problems_of_samples()
     found: dict[str, dict[tuple[str, str], Own]] = {}
-    for document, target, day in _documents("studies"):
-        told = re.search(r"--protocol[ =](\w+)", document["command"])
-        for row in document["rows"]:
-            if "speedup" in row and row["file"] in problems:
-                newer = _study(row, target, told[1] if told else "quick", day)
-                found.setdefault(problems[row["file"]], {})[target, row["study"]] = newer
+    for path, day in _files("studies"):
+        target = path.stem.partition("_")[0]
+        with _left_out_if_odd(path):
+            document = json.loads(path.read_text(encoding="utf-8"))
+            told = re.search(r"--protocol[ =](\w+)", document["command"])
+            for row in document["rows"]:
+                if "speedup" in row and row["file"] in problems:
+                    newer = _study(row, target, told[1] if told else "quick", day)
+                    found.setdefault(problems[row["file"]], {})[target, row["study"]] = newer
     return {slug: list(of.values()) for slug, of in found.items()}
 
 
 _DAY = re.compile(r"_(\d{8})(?=_|$)")
 
 
-def _documents(kind: str) -> Iterator[tuple[Any, str, str]]:
-    """(document, target, day) of each stored file of a kind, the oldest first: its name begins with the target and
-    holds the day; one without a day is left out."""
+def _files(kind: str) -> Iterator[tuple[Path, str]]:
+    """Each stored file of a kind and its day, the oldest first: its name begins with the target and holds the day;
+    one without a day is left out."""
     days: dict[Path, str] = {}
     for path in Path(settings.BASE_DIR, "docs", "measurements").glob(f"*_{kind}_*.json"):
         if found := _DAY.search(path.stem):
-            days[path] = date.fromisoformat(found[1]).isoformat()
-    for path in sorted(days, key=lambda path: (days[path], path.stem)):
-        yield json.loads(path.read_text(encoding="utf-8")), path.stem.partition("_")[0], days[path]
+            with _left_out_if_odd(path):
+                days[path] = date.fromisoformat(found[1]).isoformat()
+    yield from sorted(days.items(), key=lambda item: (item[1], item[0].stem))
+
+
+@contextmanager
+def _left_out_if_odd(path: Path) -> Iterator[None]:
+    """What is not as it is written today breaks no page: from there on the file is left out, which the log says."""
+    try:
+        yield
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        log.warning("%s is left out: %r", path.name, error)
 
 
 def _samples() -> Path:
@@ -202,9 +222,13 @@ _SAID_ANYWAY = {"unranked_protocol", "untimed_target"}
 def _figures(timing: dict[str, Any], card: dict[str, Any] | None, flags: list[str]) -> dict[str, Any]:
     speedup = timing.get("speedup")
     return {
-        "speedup": None if speedup is None else counted_speedup(speedup, flags),
-        "low": timing.get("speedup_low"),
-        "high": timing.get("speedup_high"),
-        "on_the_card": card["value"] if card else None,
+        "speedup": None if speedup is None else counted_speedup(float(speedup), flags),
+        "low": _number(timing.get("speedup_low")),
+        "high": _number(timing.get("speedup_high")),
+        "on_the_card": _number(card["value"]) if card else None,
         "flags": tuple(flag for flag in flags if flag not in _SAID_ANYWAY),
     }
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)

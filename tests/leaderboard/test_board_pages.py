@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.cache import caches
 from django.test import Client
 
-from leaderboard import beside, charts, columns, figure_cells
+from leaderboard import beside, charts, columns, figure_cells, page_cache
 from leaderboard.published import published
 from leaderboard.twins import twin
 from portal.submissions.models import Entrant, ModelRun
@@ -488,7 +489,7 @@ def test_our_samples_are_told_from_any_file_of_results(tmp_path: Path, settings:
 
     def told() -> tuple[float | None, str]:
         beside.own_samples.cache_clear()
-        sample = beside.own_samples()["a"]["h200x2"]
+        (sample,) = beside.own_samples()["a"]
         return sample.speedup, sample.date
 
     settings.BASE_DIR = tmp_path
@@ -505,8 +506,66 @@ def test_our_samples_are_told_from_any_file_of_results(tmp_path: Path, settings:
             json.dumps([row("paper", 5.0, source="before")])
         )
         assert told() == (1.0, "2026-01-04"), "another text of the file"
+        (folder / "h_samples_second_20260104.json").write_text(json.dumps([row("paper", 4.0)]))
+        assert told() == (4.0, "2026-01-04"), "the second of a day is the newer"
+        large = {**row("paper", 7.0), "size": "large"}
+        (folder / "h_samples_large_20260104.json").write_text(json.dumps([large]))
+        beside.own_samples.cache_clear()
+        found = {sample.size: sample.speedup for sample in beside.own_samples()["a"]}
+        assert found == {"default": 4.0, "large": 7.0}, "one size hides no other"
     finally:
         beside.own_samples.cache_clear()
+
+
+_ROW = {
+    "problem": {"slug": "a"}, "target": "cpu4", "file": "a_cuda.py", "verdict": "correct", "protocol": "paper",
+    "timing": {"speedup": 2.0}, "size": "not_judged", "source_sha256": sha256(b"now").hexdigest(),
+}  # fmt: skip
+ODD_FILES = {
+    "torn": ("h_samples_20260101.json", '{"results": ['),
+    "empty": ("h_samples_20260101.json", ""),
+    "no day of the calendar": ("h_samples_20269999.json", "[]"),
+    "no rows": ("h_samples_20260101.json", "{}"),
+    "null": ("h_samples_20260101.json", "null"),
+    "rows of nothing": ("h_samples_20260101.json", "[7]"),
+    "an old row": ("h_samples_20260101.json", json.dumps([{"file": "a_cuda.py", "speedup": 2.0}])),
+    "a speedup in words": ("h_samples_20260101.json", json.dumps([{**_ROW, "timing": {"speedup": "two"}}])),
+    "studies as a list": ("h_studies_20260101.json", "[]"),
+    "a study without its size": (
+        "h_studies_20260101.json",
+        json.dumps({"command": "x", "rows": [{"file": "a_cuda.py", "speedup": 2.0}]}),
+    ),
+}
+
+
+@pytest.mark.parametrize("way", ODD_FILES)
+def test_a_stored_file_that_is_odd_breaks_no_page_and_hides_no_other(
+    client: Client, tmp_path: Path, settings: Any, way: str
+) -> None:
+    folder, samples = tmp_path / "docs" / "measurements", tmp_path / "problems" / "samples"
+    for place in (folder, samples):
+        place.mkdir(parents=True)
+    (samples / "a_cuda.py").write_text("now")
+    (samples / "samples.toml").write_text('[[samples]]\nfile = "a_cuda.py"\nproblem = "a"\n')
+    name, text = ODD_FILES[way]
+    (folder / name).write_text(text)
+    (folder / "h_samples_good_20260102.json").write_text(json.dumps([_ROW]))
+    factories.ProblemFactory(slug="a")
+    build.target()
+    caches["near"].clear()
+    caches["pages"].clear()
+    settings.BASE_DIR = tmp_path
+    kept = (beside.own_samples, beside.own_studies, page_cache.code_version)
+    try:
+        for one in kept:
+            one.cache_clear()
+        page = client.get("/problems/a/").content.decode()
+    finally:
+        for one in kept:
+            one.cache_clear()
+    assert "measured by this project" in page
+    assert "not_judged" in page
+    assert "?size=not_judged" not in page, "there is no board of that size"
 
 
 def test_the_api_takes_the_same_part_of_the_track(client: Client, two_runs: Any) -> None:
