@@ -81,7 +81,7 @@ def submit(*, by: User, order: Order) -> Accepted:
     and Conflict (sample taken, idempotency key used for another request, or no live host may run the file).
     """
     if replay := _replay(by, order):
-        return Accepted(replay, replayed=True)
+        return _again(replay, order)
     problem, target = _find_problem(order.problem), _find_target(order.target)
     _check_options(order, problem, target)
     source = read_source(
@@ -93,10 +93,11 @@ def submit(*, by: User, order: Order) -> Accepted:
         try:
             with stored(f"sources/{new_id}/{source.name}", source.content) as path, transaction.atomic():
                 made = _insert(by, order, problem, target, source, new_id, path)
-                return Accepted(made, notice=cards.notice(source, target))
+            # Not before: reading a large source takes a second, in which the author would stay locked.
+            return Accepted(made, notice=cards.notice(source, target))
         except IntegrityError:
             if replay := _replay(by, order):  # the same request, accepted a moment ago by another process
-                return Accepted(replay, replayed=True)
+                return _again(replay, order)
             if order.sample is not None:
                 break  # else somebody took the number we chose: the next one is tried
     raise Conflict(
@@ -217,6 +218,15 @@ def _replay(by: User, order: Order) -> Submission | None:
             field="Idempotency-Key",
         )
     return found
+
+
+def _again(made: Submission, order: Order) -> Accepted:
+    """What was accepted before, with the word of then while it can be of use: the first answer may be lost."""
+    notice = ""
+    if made.state in LIVE:
+        source = read_source(filename=order.filename, content=order.content, arity=None)
+        notice = cards.notice(source, made.target)
+    return Accepted(made, replayed=True, notice=notice)
 
 
 def _find_problem(slug: str) -> Problem:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -166,6 +167,36 @@ def test_what_runs_on_cards_only_is_taken_for_a_target_without_them_with_a_word(
         assert ("Triton kernels" if way == "Triton" else "CUDA sources") in notice
         assert "cpu4 has none" in notice
         assert notice in page
+
+
+def test_a_repeated_request_brings_the_word_about_cards_again_while_it_waits(
+    api: Callable[..., Any], cpu4: Target
+) -> None:
+    host(cpu4)
+    sent = order(source=f"{factories.GOOD}\ncompile_cuda_extension('k', '')\n")
+    author = api(factories.UserFactory())
+
+    def post() -> Any:
+        return author.post(URL, sent, format="json", HTTP_IDEMPOTENCY_KEY="k")
+
+    first, again = post(), post()
+    assert (first.status_code, again.status_code) == (202, 200)
+    assert "CUDA sources" in first.json()["notice"]
+    assert again.json()["notice"] == first.json()["notice"]
+    Submission.objects.update(state="cancelled")
+    assert post().json()["notice"] == ""
+
+
+def test_a_source_is_read_for_cards_after_its_author_is_unlocked(
+    api: Callable[..., Any], cpu4: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host(cpu4)
+    inside: list[list[str]] = []
+    monkeypatch.setattr(
+        "portal.submissions.cards.notice", lambda *_: inside.append(list(connection.savepoint_ids)) or ""
+    )
+    assert api(factories.UserFactory()).post(URL, order(), format="json").status_code == 202
+    assert inside == [[]]
 
 
 def test_cuda_files_in_a_zip_are_told_of_too_and_a_target_with_cards_takes_all_in_silence(
