@@ -107,7 +107,13 @@ def _can_appeal(submission: Submission, viewer: policies.Viewer, appeals: list[A
 def _replay(submission: Submission, viewer: policies.Viewer) -> str:
     """The seed of the deciding run, for whoever may see the result; empty where no call was made."""
     attempt = result_attempt(submission.pk) if policies.can_view_result(viewer, submission) else None
-    if attempt is None or all(entry.get("stage") != FIRST_CALLS for entry in attempt.stages):
+    result = (attempt.result if attempt else None) or {}
+    if attempt is None or not any(_are_calls_of(entry, result.get("size")) for entry in attempt.stages):
         return ""
-    seeds = (attempt.result or {}).get("seeds")
+    seeds = result.get("seeds")
     return str(seeds.get("secret") or "") if isinstance(seeds, dict) else ""
+
+
+def _are_calls_of(entry: dict[str, Any], size: Any) -> bool:
+    """Whether a stage is that of the first calls at a size; one that names no size is of any."""
+    return entry.get("stage") == FIRST_CALLS and (entry.get("detail") or {}).get("size", size) == size

@@ -150,6 +150,22 @@ def test_what_never_ran_offers_no_replay_and_no_word_of_a_compiler(client: Clien
 
 
 @pytest.mark.django_db
+def test_what_ended_before_the_first_call_at_a_second_size_offers_no_replay_of_that(client: Client) -> None:
+    author = factories.UserFactory()
+    client.force_login(author)
+    row = factories.judged(author, verdict="runtime_error", code="runtime_error.import")
+    attempt = row.attempts.get()
+    for entry in attempt.stages:
+        entry["detail"] = {"size": "default"}
+    attempt.result["size"] = "large"
+    attempt.save()
+    assert "Run the same calls again" not in page_of(client, row)
+    attempt.stages.append(attempt.stages[3] | {"detail": {"size": "large"}})
+    attempt.save()
+    assert "Run the same calls again" in page_of(client, row)
+
+
+@pytest.mark.django_db
 def test_the_last_live_part_brings_what_a_reload_would(client: Client) -> None:
     author = factories.UserFactory()
     row = factories.judged(author)
