@@ -45,9 +45,14 @@ def _docs() -> Path:
 
 def _names() -> list[str]:
     """The files there are, without their ending and in the order of the menu."""
-    names = sorted(path.stem for path in _docs().glob("*.md"))
+    names = _files_in(_docs())
     first = sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
-    return first + sorted(f"{FOLDER}/{path.stem}" for path in (_docs() / FOLDER).glob("*.md"))
+    return first + [f"{FOLDER}/{name}" for name in _files_in(_docs() / FOLDER)]
+
+
+def _files_in(folder: Path) -> list[str]:
+    """Names of documents; a folder of such a name, or a link that leads nowhere (an editor's lock), is none."""
+    return sorted(path.stem for path in folder.glob("*.md") if path.is_file())
 
 
 def load(slug: str) -> Document | None:
@@ -60,7 +65,7 @@ def load(slug: str) -> Document | None:
 
 @lru_cache(maxsize=32)
 def _rendered(path: Path, slug: str, version: int) -> Document:
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8", errors="replace")
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = reader.parse(text)
     _give_ids(tokens)

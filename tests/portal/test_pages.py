@@ -524,6 +524,20 @@ def test_a_document_that_another_names_is_one_step_away(tmp_path: Path, settings
     assert documents.load("measurements") is None
 
 
+def test_what_is_no_document_of_ours_breaks_no_page_of_them(
+    client: Client, tmp_path: Path, settings: Any, db: None
+) -> None:
+    settings.BASE_DIR = tmp_path
+    folder = tmp_path / "docs" / "measurements"
+    (folder / "folder.md").mkdir(parents=True)
+    (folder / ".#lock.md").symlink_to("nowhere")
+    (tmp_path / "docs" / "judge.md").write_text("# Judge")
+    (folder / "latin.md").write_bytes(b"# Caf\xe9")
+    assert [slug for slug, _ in documents.titles()] == ["judge", "measurements/latin"]
+    assert "Caf\ufffd" in client.get("/docs/measurements/latin/").content.decode()
+    assert client.get("/docs/measurements/folder/").status_code == 404
+
+
 def test_links_inside_our_documents_lead_somewhere(client: Client, db: None) -> None:
     for slug, _ in documents.titles():
         document = documents.load(slug)
