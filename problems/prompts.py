@@ -108,8 +108,9 @@ def _hardware(hardware: Mapping[str, Any], dtype: str) -> str:
 
 
 def _task(hardware: Mapping[str, Any]) -> str:
+    aim = "runs" if hardware.get("timed") is False else "runs as fast as it can"
     return (
-        f"Write one Python file that defines `solution` and runs as fast as it can on {hardware['title']}: "
+        f"Write one Python file that defines `solution` and {aim} on {hardware['title']}: "
         f"{hardware['ranks']} ranks, one process each, torch.distributed with the {hardware['backend']} backend "
         "already initialised. Every rank calls `solution` with its own arguments at the same time."
     )

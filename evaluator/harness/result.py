@@ -109,7 +109,10 @@ def _timing(facts: Facts) -> dict[str, Any] | None:
     }
 
 
-def _roofline(facts: Facts, timing: dict[str, Any] | None) -> dict[str, Any]:
+def _roofline(facts: Facts, timing: dict[str, Any] | None) -> dict[str, Any] | None:
+    """None where no times are measured: the peaks of a target whose ranks share a card are not those of its ranks."""
+    if not facts.target.timed:
+        return None
     times = facts.problem.times(facts.size, facts.target)
     roof_ms = 1e3 * roofline.roof_seconds(times)
     return {

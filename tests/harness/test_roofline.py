@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from evaluator.harness import result
 from problems.registry import load_problem, load_target
 from problems.roofline import (
     Hardware,
@@ -99,3 +102,10 @@ def test_expressions() -> None:
     assert evaluate("2*M**2 if M > 1 else 0", {"M": 3}) == 18
     assert evaluate("max(ceil(M/2), 1) - -1", {"M": 3}) == 3
     assert math.isclose(evaluate("log2(M)", {"M": 8}), 3)
+
+
+def test_a_result_has_a_roofline_where_times_are_measured() -> None:
+    problem = load_problem("allreduce")
+    for slug, timed in (("h200x1", False), ("h200x2", True)):
+        facts: Any = SimpleNamespace(problem=problem, target=load_target(slug), size="default")
+        assert (result._roofline(facts, None) is not None) is timed
