@@ -44,8 +44,11 @@ ADVICE = {
     "contract_error.input_modified": "Clone what you write to, unless the problem marks it as in-out or scratch.",
     "build_error": "Change what is named above; if a compiler ran, its output is in the log.",
     "build_error.compiler": "The compiler's first error is above; the whole output is in the log.",
-    "build_error.needs_cuda": "No compiler ran. Send it for a target with cards, or write C++ for this one.",
+    "build_error.needs_cuda": "No compiler ran. A target without cards takes C++ only; one with cards compiles "
+    "what the file builds at its top, while it is imported.",
     "runtime_error": "The log below ends with what the ranks wrote last, after a crash the lines that led there.",
+    "runtime_error.host_fault_repeated": "There is no log: no run came to an end. If the file leaves all that alone, "
+    "tell us the id.",
     "runtime_error.exception": "The whole traceback is in the log below.",
     "timeout": "All ranks must enter the same collectives in the same order. The stacks below show where each waits.",
     "out_of_memory": "Free or reuse intermediate tensors, or work in slices.",

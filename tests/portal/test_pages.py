@@ -150,6 +150,22 @@ def test_what_never_ran_offers_no_replay_and_no_word_of_a_compiler(client: Clien
 
 
 @pytest.mark.django_db
+def test_advice_fits_the_target_and_names_no_log_that_is_not_there(client: Client) -> None:
+    author = factories.UserFactory()
+    client.force_login(author)
+    cards = factories.TargetFactory(slug="h200x2", spec={"device": "cuda", "timed": True})
+    late = factories.judged(author, verdict="build_error", code="build_error.needs_cuda", target=cards)
+    text = page_of(client, late)
+    assert "compiles what the file builds at its top" in text
+    assert "Send it for a target with cards" not in text
+    code = "runtime_error.host_fault_repeated"
+    given_up = factories.submission(author, state="done", verdict="runtime_error", code=code)
+    text = page_of(client, given_up)
+    assert "There is no log" in text
+    assert "The log below" not in text
+
+
+@pytest.mark.django_db
 def test_what_ended_before_the_first_call_at_a_second_size_offers_no_replay_of_that(client: Client) -> None:
     author = factories.UserFactory()
     client.force_login(author)
