@@ -21,7 +21,10 @@ from portal.submissions.uploads import Outcome, submit_many
 
 
 class FileOutcomeSerializer(serializers.Serializer[Any]):
-    """One file of the zip: `status` 202 taken, 200 taken before under this key, else `detail` says why not."""
+    """One file of the zip: `status` 202 taken, 200 taken before under this key, else `detail` says why not.
+
+    Of a file that was taken `detail` is empty or says what its author should know of it.
+    """
 
     file = serializers.CharField()
     status = serializers.IntegerField()
