@@ -42,6 +42,9 @@ ADVICE = {
     "contract_error": "Check number, order, shape and dtype of what `solution` returns against the problem page.",
     "contract_error.signature": "Let `solution` take exactly the arguments that the problem page lists, in that order.",
     "contract_error.input_modified": "Clone what you write to, unless the problem marks it as in-out or scratch.",
+    "contract_error.no_solution": "Define `solution` at the top level of the file, whatever the machine: not inside an "
+    "`if` that this target does not take.",
+    "contract_error.shared_memory": "Return no argument and no view of one where the reference does not.",
     "build_error": "Change what is named above; if a compiler ran, its output is in the log.",
     "build_error.compiler": "The compiler's first error is above; the whole output is in the log.",
     "build_error.needs_cuda": "No compiler ran. A target without cards takes C++ only; one with cards compiles "

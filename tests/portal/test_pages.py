@@ -158,6 +158,10 @@ def test_advice_fits_the_target_and_names_no_log_that_is_not_there(client: Clien
     text = page_of(client, late)
     assert "compiles what the file builds at its top" in text
     assert "Send it for a target with cards" not in text
+    for code in ("contract_error.no_solution", "contract_error.shared_memory"):
+        text = page_of(client, factories.judged(author, verdict="contract_error", code=code))
+        assert "What to do:" in text
+        assert "order, shape and dtype" not in text, "nothing of another shape was returned"
     code = "runtime_error.host_fault_repeated"
     given_up = factories.submission(author, state="done", verdict="runtime_error", code=code)
     text = page_of(client, given_up)
