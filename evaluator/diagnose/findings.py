@@ -181,8 +181,9 @@ class _Look:
         for line, lengths in by_line.items():
             after = f" after line {line}" if line else ""
             sentence = (
-                f"Nothing ran for {sum(lengths):.0f} µs{after}: Python, NumPy, sleeping, or waiting for another rank "
-                "outside a collective. Keep the host ahead: fewer steps in Python, no work on values between operators."
+                f"Nothing ran for {sum(lengths):.0f} µs{after}: Python, NumPy, sleeping, giving back large memory, or "
+                "waiting for another rank outside a collective. Keep the host ahead: fewer steps in Python, no work on "
+                "values between operators."
             )
             yield from self._told("host_stall", sentence, sum(lengths), line, len(lengths))
 

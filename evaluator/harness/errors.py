@@ -33,8 +33,10 @@ class NoCards(JudgeError, ValueError):
     """The target's cards are not on this machine: nobody's fault."""
 
     def __init__(self, there: int, missing: list[int]) -> None:
+        one = len(missing) == 1
+        told = f"{'card' if one else 'cards'} {', '.join(map(str, missing))} {'is' if one else 'are'} missing"
         super().__init__(
-            f"this host has {there} cards; card {', '.join(map(str, missing))} is missing. Score the file on a host "
+            f"this host has {there} cards; {told}. Score the file on a host "
             "with cards (docs/gpu-hosts.md) or send it to a portal that serves the target; "
             "`python -m evaluator.harness build` compiles it here."
         )

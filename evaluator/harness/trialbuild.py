@@ -90,7 +90,7 @@ def lines(found: dict[str, Any]) -> list[str]:
         for row in unit["kernels"]:
             spills = row.get("spill_store_bytes", 0) + row.get("spill_load_bytes", 0)
             used = f"{row.get('registers', '?')} registers, {spills} bytes spilled"
-            shared = f"{row.get('shared_bytes', 0)} bytes of shared memory"
+            shared = f"{row.get('stack_bytes', 0)} of stack, {row.get('shared_bytes', 0)} of shared memory"
             told.append(f"  {row['kernel'][:100]} ({row['arch']}): {used}, {shared}")
         moves = [
             TITLES[one["name"]] + ("" if one["certain"] else " (possibly)") for one in unit["mechanisms"]

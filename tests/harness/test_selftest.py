@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -53,3 +54,16 @@ def test_this_host_passes_for_cpu4(tmp_path: Path, capsys: pytest.CaptureFixture
     assert by_name["4 ranks join over gloo"]["ok"], by_name
     assert found["rates"]["copy_gbs"] > 0
     assert "copy rate" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("grade", "cpu", "cards"), [("full", True, True), ("partial", True, False)])
+def test_a_plain_users_isolation_does_where_boards_take_it(
+    monkeypatch: pytest.MonkeyPatch, grade: str, cpu: bool, cards: bool
+) -> None:
+    monkeypatch.setattr(selftest, "host_grade", lambda fresh: SimpleNamespace(grade=grade, reasons=[]))
+    inside = SimpleNamespace(problems=[], ok=True, seconds=1.0)
+    monkeypatch.setattr(selftest, "self_check", lambda **options: inside)
+    for target, enough in (("cpu4", cpu), ("h200x1", cards), ("h100x4", cards)):
+        checks = {check.name: check for check in selftest.sandbox_checks(load_target(target))}
+        assert checks["isolation grade"].ok is enough
+        assert checks["isolation grade"].told == grade

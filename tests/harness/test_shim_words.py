@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -70,3 +73,22 @@ def test_a_message_whose_slices_are_its_own_is_text_all_the_same(shim: ModuleTyp
 
     assert type(told["message"]) is str
     assert told["message"] == "what happened"
+
+
+def test_nobody_counts_cards_before_ranks_are_forked(
+    shim: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has asked for cards may not use them after a fork: without any, ranks would be told of forks."""
+    template = importlib.import_module("template")
+    cuda = SimpleNamespace(is_available=lambda: pytest.fail("cards were counted"))
+    asked = cuda.is_available
+    monkeypatch.setitem(sys.modules, "holder", SimpleNamespace(cuda=cuda, told=[]))
+    monkeypatch.delitem(sys.modules, "extensions", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "extensions.py").write_text("import holder\nholder.told.append(holder.cuda.is_available())\n")
+
+    template._import_extensions(cuda)
+
+    assert sys.modules["holder"].told == [False]
+    assert cuda.is_available is asked
+    del sys.modules["extensions"]

@@ -91,19 +91,31 @@ def _start_mps() -> None:
     subprocess.run([tool, "-d"], **quiet, env={**os.environ, "LD_PRELOAD": ""}, check=False, timeout=30)
 
 
+def _import_extensions(cuda: Any) -> None:
+    """Only without cards: with them this import counts devices, after which no forked rank may use CUDA.
+
+    Where torch finds a toolkit it counts them even without cards, and a rank that then asks for one would be told of
+    forks instead of the missing driver.
+    """
+    asked, cuda.is_available = cuda.is_available, lambda: False
+    try:
+        import extensions  # noqa: F401
+    finally:
+        cuda.is_available = asked
+
+
 def main() -> None:
     """Import, wait for the order, fork, report."""
     sys.path.insert(0, HERE)
     control = socket.socket(fileno=int(sys.argv[1]))
     _start_mps()
     import gloo_compat  # noqa: F401  (imported here once, so that ranks need not)
-
-    if not os.path.exists("/dev/nvidiactl"):
-        # On cards this import counts devices, after which no forked rank may use CUDA.
-        import extensions  # noqa: F401
-    import shim  # noqa: F401
     import torch
     import torch.distributed
+
+    if not os.path.exists("/dev/nvidiactl"):
+        _import_extensions(torch.cuda)
+    import shim  # noqa: F401
 
     versions = {"python": sys.version.split()[0], "torch": torch.__version__}
     control.send(json.dumps({"t": "warm", **versions}).encode())

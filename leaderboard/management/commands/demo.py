@@ -72,7 +72,11 @@ class Command(BaseCommand):
         self.stdout.flush()
         jobs = self._judge(client)
         self._report(jobs, base, keys)
-        if not once:
+        if once:
+            self.stdout.write(
+                "\nIt ends here, as --once asks: the addresses above answer while `make demo` serves."
+            )
+        else:
             self.stdout.write("\nServing. Ctrl-C ends it all.")
             self._children[0].process.wait()
             self._children[0].check()
