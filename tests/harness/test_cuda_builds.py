@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import subprocess
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import torch
 
 from evaluator.harness import ahead, verdict
 from evaluator.harness.builds import BUILD_PATH, Builder, BuildFailed, check_unit
+from evaluator.harness.job import Job
 from evaluator.harness.judge import Judge
 from evaluator.harness.source import solution_files
 from problems.registry import load_problem, load_target
@@ -41,6 +43,24 @@ def inline(*, cpp: str = "", cuda: str = "") -> dict[str, Any]:
     return {"form": "inline", "name": "mine", "sources": sources, "no_implicit_headers": True} | {
         key: [] for key in lists
     }
+
+
+def test_a_recorder_stays_until_it_was_heard(judge: Judge) -> None:
+    """One that ended once it had spoken was taken for one that crashed: on a busy machine its builds came late."""
+    path = ROOT / "problems" / "samples" / "allgather_vector_pull_cuda.py"
+    template = judge.take()
+    judge.refill()
+    problem = load_problem("allgather")
+    recorder = Job(template, problem, "recorder", solution_files(path), 0, ahead.RECORD_SLOT, record=True)
+    try:
+        assert select.select([recorder.sockets[0]], [], [], 60.0)[0]
+        assert not select.select([template.control], [], [], 1.0)[0], (
+            "its end is reported before it was heard"
+        )
+        units, note = recorder.recorded_units(10.0)
+    finally:
+        recorder.close()
+    assert (len(units), note) == (1, "")
 
 
 @needs_nvcc
