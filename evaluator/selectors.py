@@ -49,6 +49,11 @@ def able_hosts(target_id: int) -> QuerySet[Host]:
     )
 
 
+def is_live(host: Host) -> bool:
+    """Whether a host has not stopped and was heard of within a lease."""
+    return host.stopped_at is None and timezone.now() - host.last_seen <= rhythm().lease
+
+
 def hosts() -> list[HostStatus]:
     """All hosts that have not been stopped on purpose, by target and name."""
     now = timezone.now()
@@ -67,7 +72,7 @@ def hosts() -> list[HostStatus]:
                 name=host.name,
                 target=host.target.slug,
                 state=host.state,
-                alive=silent <= rhythm().lease,
+                alive=is_live(host),
                 silent_s=max(0.0, silent.total_seconds()),
                 busy_with=str(work["submission_id"]) if work else None,
                 stage=work["stage"] if work else "",

@@ -12,7 +12,6 @@ from evaluator.queues import rhythm
 from evaluator.selectors import able_hosts
 from portal.submissions.models import Submission
 from portal.submissions.serving import Evaluators, Refusal
-from problems.models import Target
 
 
 def served() -> set[int]:
@@ -20,11 +19,6 @@ def served() -> set[int]:
     since = timezone.now() - rhythm().lease
     live = Host.objects.filter(state=Host.State.ACTIVE, stopped_at=None, last_seen__gte=since)
     return set(live.values_list("target_id", flat=True))
-
-
-def can_judge(target: Target) -> bool:
-    """Whether the judge works for such hardware: times on cards are not in this version (`Judge.__init__`)."""
-    return target.spec.get("device", "cpu") == "cpu" or not target.spec.get("timed", True)
 
 
 def refusal(target_id: int, main_sha256: str) -> Refusal | None:
@@ -58,4 +52,4 @@ def served_at(target_id: int) -> dict[int, datetime]:
     return dict(shares.values_list("user_id", "served_at"))
 
 
-EVALUATORS = Evaluators(served=served, can_judge=can_judge, refusal=refusal, served_at=served_at)
+EVALUATORS = Evaluators(served=served, refusal=refusal, served_at=served_at)

@@ -23,8 +23,6 @@ class Evaluators:
 
     served: Callable[[], Set[int]]
     """Primary keys of the targets that a host in service judges for."""
-    can_judge: Callable[[Target], bool]
-    """Whether this version of the judge works for such hardware at all."""
     refusal: Callable[[int, str], Refusal | None]
     """For a target and the SHA-256 of a `solution.py`: why every live host would refuse it, None when one would not
     (or none is live)."""
@@ -55,15 +53,10 @@ def notice(target: Target) -> str:
     now = served()
     if target.pk in now:
         return ""
-    why = (
-        ""
-        if not _source or _source[0].can_judge(target)
-        else ": this version of the judge does not measure times on cards"
-    )
     names = sorted(Target.objects.active().filter(pk__in=now).values_list("slug", flat=True))
     instead = f"Served now: {', '.join(names)}." if names else "No target at all is served at the moment."
     return (
-        f"No host serves {target.slug} now{why}. What you send is kept and waits until a host does; "
+        f"No host serves {target.slug} now. What you send is kept and waits until a host does; "
         f"you can cancel it at any time. {instead}"
     )
 

@@ -5,16 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
 
-from evaluator import services
+from evaluator import selectors, services
 from evaluator.models import Attempt, Host
+
+
+def _word(host: Host) -> str:
+    """Return what a host is now: its state says only what an operator wants of it."""
+    if selectors.is_live(host):
+        return host.state
+    gone = "stopped" if host.stopped_at else "silent"
+    return gone if host.state == Host.State.ACTIVE else f"{gone},{host.state}"
 
 
 class Command(BaseCommand):
     """List hosts, or change the state of one."""
 
     requires_system_checks = ()
-    help = "List evaluator hosts, or drain, quarantine or resume one."
+    help = (
+        "List evaluator hosts (active, draining, quarantined; stopped or silent), or change the state of one."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", nargs="?", help="name of the host; left out: list them")
@@ -27,9 +38,10 @@ class Command(BaseCommand):
         for host in Host.objects.select_related("target").order_by("name"):
             if options["name"] in (None, host.name):
                 busy = Attempt.objects.filter(host=host, finished_at=None).count()
+                silent = max(0, int((timezone.now() - host.last_seen).total_seconds()))
                 self.stdout.write(
-                    f"{host.name} {host.target.slug} {host.state} leases={busy} "
-                    f"seen={host.last_seen:%Y-%m-%d %H:%M:%S} {host.reason}".rstrip()
+                    f"{host.name} {host.target.slug} {_word(host)} leases={busy} "
+                    f"seen={host.last_seen:%Y-%m-%dT%H:%M:%SZ} ({silent} s ago) {host.reason}".rstrip()
                 )
 
     def _change(self, name: str, action: str, reason: str) -> None:
