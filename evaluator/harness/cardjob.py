@@ -81,12 +81,13 @@ class CardJob(Job):
         outputs_bytes: int,
         *,
         lanes: int,
+        held: bool = False,
     ) -> None:
         self.lanes = lanes
         self._lane_bytes = [_aligned(inputs_bytes), _aligned(outputs_bytes)]
         self.own: list[RankSlots] = []
         self._next = 1
-        super().__init__(template, problem, role, files, inputs_bytes, outputs_bytes)
+        super().__init__(template, problem, role, files, inputs_bytes, outputs_bytes, held=held)
 
     def _make_slots(self, inputs_bytes: int, outputs_bytes: int) -> None:
         self.cards = list(self.target.cards or ())

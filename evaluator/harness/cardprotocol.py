@@ -236,7 +236,7 @@ class CardSession(Session):
         self.measure_costs()
 
     def measure_handshake(self) -> None:
-        """Also what empty turns on the cards cost, where the submission's job does not exist yet."""
+        """Also what empty turns on the cards cost, where no line of the file has run yet."""
         super().measure_handshake()
         self.measure_costs()
 

@@ -81,10 +81,12 @@ class Job(Talk):
         outputs_bytes: int,
         *,
         record: bool = False,
+        held: bool = False,
     ) -> None:
+        """`record`: one rank that only notes builds down. `held`: ranks wait for `start` with the file's import."""
         super().__init__(template, 1 if record else template.target.ranks)
         self.problem, self.role = problem, role
-        self._record = record
+        self._record, self._held = record, held
         self.log = CappedLog()
         self._make_slots(inputs_bytes, outputs_bytes)
         self._sent_recipe: list[Any] = [None] * self.world_size
@@ -174,6 +176,7 @@ class Job(Talk):
             "factories": factories,
             "inout": sorted(self._inout),
             "record": self._record,
+            "held": self._held,
             "address_space": self._address_space(),
             "job_folder": str(self.template.job_folder) if plain else "/job",
             "cwd": env["HOME"],
@@ -189,8 +192,18 @@ class Job(Talk):
             return held
         return [cores[: self.target.threads_per_rank + DRIVER_CORES] for cores in held]
 
+    def join(self, limit_s: float) -> None:
+        """Of a held job: wait until every rank is in its process groups; then freeze. Nothing of the file has run."""
+        self._collect("joined", "import", limit_s)
+        self._freeze("import")
+
     def start(self, limit_s: float, should_stop: Callable[[], bool] | None = None) -> None:
         """Wait until every rank has imported the file; then freeze. JobFailed when one can't."""
+        if self._held:
+            for rank in range(self.world_size):
+                self._send(rank, {"t": "import"})
+            self._build_until = None  # what has passed until here was not spent on builds
+            self.box.thaw()
         self._collect("ready", "import", limit_s, should_stop)
         self._freeze("import")
 

@@ -191,23 +191,24 @@ class Run:
         reference = self._job("reference", {"solution.py": text, **extra}, sizes)
         limit = float(self.bench.target.data["deadlines"]["import_s"])
         paper = self.protocol_name == "paper"
-        if not paper:
-            submission = self._job("submission", self._sent, sizes)
-            self.bench.start_next()
+        submission = self._job("submission", self._sent, sizes, held=paper)
+        self.bench.start_next()
         try:
             reference.start(limit)
+            if paper:
+                submission.join(limit)
         except JobFailed as failure:
             told = verdict.from_failure(failure).message
-            raise JudgeFault(f"the reference did not start: {told}") from failure
+            raise JudgeFault(
+                f"the reference, or a job that had seen no file, did not start: {told}"
+            ) from failure
         kind = CardSession if self._on_cards else protocol.Session
         session = kind(self.problem, self.cases, reference, self._should_stop)
         if paper:
-            # Alone on the host: the submission's job does not exist yet.
+            # Undisturbed: the submission's ranks are frozen, and no line of the file has run.
             self.bench.settle()
             session.measure_handshake()
             session.timing.before = session.reference_block()
-            submission = self._job("submission", self._sent, sizes)
-            self.bench.start_next()
         try:
             submission.start(limit, self._should_stop)
         except JobFailed as failure:
@@ -275,14 +276,14 @@ class Run:
         """Whether calls travel through card memory: where times on cards are ranked."""
         return self.bench.target.device == "cuda" and self.bench.target.timed
 
-    def _job(self, role: str, files: dict[str, bytes], sizes: tuple[int, int]) -> Job:
+    def _job(self, role: str, files: dict[str, bytes], sizes: tuple[int, int], *, held: bool = False) -> Job:
         template = self.bench.take()
         if self._on_cards:
             batches = self.protocol_name != "check" and role != "profile"
             lanes = lanes_for(*sizes) if batches else 2
-            job: Job = CardJob(template, self.problem, role, files, *sizes, lanes=lanes)
+            job: Job = CardJob(template, self.problem, role, files, *sizes, lanes=lanes, held=held)
         else:
-            job = Job(template, self.problem, role, files, *sizes)
+            job = Job(template, self.problem, role, files, *sizes, held=held)
         self.jobs.append(job)
         return job
 

@@ -164,7 +164,7 @@ class Talk:
         if kind == "error" and isinstance(message.get("message"), str):
             report.state, report.error = "error", told(message)
             raise self._failed("error", phase, got)
-        if kind == "joined" and phase == "import" and report.state == "waiting":
+        if kind == "joined" != wanted and phase == "import" and report.state == "waiting":
             report.state = "joined"
             return
         if kind == "queued" and wanted == "done":

@@ -10,15 +10,18 @@ import pytest
 
 from evaluator.harness import protocol, run
 
-QUIET = ["reference started", "settled", "handshake"]
+QUIET = ["settled", "handshake"]
 
 
 class _Job:
     """A job of which only its start is seen."""
 
-    def __init__(self, role: str, seen: list[str]) -> None:
+    def __init__(self, role: str, held: bool, seen: list[str]) -> None:
         self._role, self._seen = role, seen
-        seen.append(f"{role} launched")
+        seen.append(f"{role} launched{' to be held' * held}")
+
+    def join(self, limit_s: float) -> None:
+        self._seen.append(f"{self._role} joined")
 
     def start(self, *limits: Any) -> None:
         self._seen.append(f"{self._role} started")
@@ -27,9 +30,9 @@ class _Job:
 @pytest.mark.parametrize(
     ("protocol_name", "order"),
     [
-        ("paper", ["reference launched", *QUIET, "alone", "submission launched", "submission started"]),
-        ("quick", ["reference launched", "submission launched", QUIET[0], "submission started", *QUIET[1:]]),
-        ("check", ["reference launched", "submission launched", QUIET[0], "submission started"]),
+        ("paper", ["reference started", "submission joined", *QUIET, "alone", "submission started"]),
+        ("quick", ["reference started", "submission started", *QUIET]),
+        ("check", ["reference started", "submission started"]),
     ],
 )
 def test_neither_the_import_nor_a_template_runs_beside_the_handshake(
@@ -53,7 +56,8 @@ def test_neither_the_import_nor_a_template_runs_beside_the_handshake(
     monkeypatch.setattr(run, "slot_sizes", lambda *facts: (0, 0))
     monkeypatch.setattr(run.protocol, "Session", lambda *facts: cast(Any, session))
     monkeypatch.setattr(score, "stage", lambda name: None)
-    monkeypatch.setattr(score, "_job", lambda role, files, sizes: _Job(role, seen))
+    monkeypatch.setattr(score, "_job", lambda role, files, sizes, held=False: _Job(role, held, seen))
     monkeypatch.setattr(score, "_measure", lambda session: None)
     score._round({}, {})
-    assert seen == order
+    held = " to be held" * (protocol_name == "paper")
+    assert seen == ["reference launched", f"submission launched{held}", *order]

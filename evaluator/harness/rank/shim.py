@@ -126,6 +126,8 @@ class Rank:
             place = self._to_card if self.device.type == "cuda" else None
             self.decoder = Decoder(reader(self.inputs), groups, factories, place)
         self.send({"t": "joined"})
+        if self.order["held"] and not self.control.recv(1 << 10):
+            raise _Ended
         import extensions
 
         extensions.use_ready(f"{folder}/ext")
