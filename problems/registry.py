@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from problems import roofline
+from problems import names, roofline
 from problems.tolerance import Tolerance
 
 CATALOG = Path(__file__).parent / "catalog"
@@ -409,8 +409,8 @@ def load_problem(name: str) -> Problem:
     for problem in catalog.values():
         if name.isdecimal() and int(name) == problem.number:
             return problem
-    near = [slug for slug in catalog if name in slug or slug in name]
-    raise UnknownProblem(f"no problem {name!r}" + (f"; did you mean {near}?" if near else ""))
+    near = names.near(name, catalog)
+    raise UnknownProblem(f"no problem {name!r}" + (f"; did you mean {' or '.join(near)}?" if near else ""))
 
 
 @cache

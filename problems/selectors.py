@@ -2,20 +2,14 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from difflib import get_close_matches
 
+from problems import names
 from problems.models import Problem, Target
-
-NEAR = 4
 
 
 def near_problems(text: str) -> list[str]:
     """Return slugs that somebody who wrote `text` may have meant, the nearest first."""
-    slugs = list(Problem.objects.active().values_list("slug", flat=True))
-    wanted = text.strip().lower().replace("-", "_").replace(" ", "_")[:80]
-    inside = [slug for slug in slugs if len(wanted) > 2 and (wanted in slug or slug in wanted)]
-    close = get_close_matches(wanted, slugs, n=NEAR, cutoff=0.5)
-    return list(dict.fromkeys([*close, *inside]))[:NEAR]
+    return names.near(text, Problem.objects.active().values_list("slug", flat=True))
 
 
 def unknown_problem(text: str, listed_at: str = "/api/v1/problems/") -> str:

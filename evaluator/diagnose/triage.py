@@ -13,12 +13,11 @@ from collections.abc import Iterator, Mapping
 from evaluator.diagnose import native
 from evaluator.diagnose.flags import Findings, Flag
 from portal.core.python_source import is_readable
+from problems.names import KERNEL_ENDINGS, MAIN
 
-MAIN = "solution.py"
 LONGEST_PATH = 32
 MAX_NODES = 100_000
 """Parts of a syntax tree that are looked through: several times those of any file that a person wrote."""
-_NATIVE = (".cu", ".cuh", ".h", ".hpp", ".cpp")
 
 _LAUNCHER = frozenset(
     {
@@ -69,7 +68,7 @@ def scan(files: Mapping[str, bytes], *, reference: str = "") -> list[Flag]:
     kernels = False
     for name, content in sorted(files.items()):
         text = content.decode("utf-8-sig", "replace")
-        if name.endswith(_NATIVE):
+        if name.endswith(KERNEL_ENDINGS):
             native.scan(text, findings, file=name)
             kernels |= native.has_kernel(text)
     try:

@@ -168,16 +168,19 @@ def _score(args: argparse.Namespace) -> int:
 
 
 def _many(args: argparse.Namespace) -> int:
-    from evaluator.harness.many import Expected, find, listed, score_many
+    from evaluator.harness.many import Expected, score_many, to_score
 
-    files, expected = listed(args.manifest, args.target) if args.manifest else ([], {})
+    files, expected = to_score(
+        target=args.target,
+        folder=args.folder,
+        manifest=args.manifest,
+        problems=args.problem,
+        left_out=args.leave_out,
+    )
     began = time.perf_counter()
     rows = score_many(
         args.target,
-        files
-        or list(
-            find(args.folder, args.problem, ranks=load_target(args.target).ranks, left_out=args.leave_out)
-        ),
+        files,
         size=args.size,
         protocol=args.protocol,
         workers=args.workers,

@@ -6,7 +6,6 @@ import atexit
 import json
 import multiprocessing
 import os
-import re
 import sys
 import time
 import tomllib
@@ -23,9 +22,8 @@ from evaluator.harness.errors import JudgeFault, SizeTooLarge, Stopped
 from evaluator.harness.judge import Judge
 from evaluator.harness.samples import DEMO_TARGET
 from evaluator.harness.sandbox import SandboxError
+from problems import names
 from problems.registry import Problem, UnknownProblem, all_problems, load_problem, load_target
-
-_NAME = re.compile(r"(?:\d+_)?(?P<slug>.+?)(?:_(?:cuda|triton|parallelkittens))?\Z")
 
 
 @dataclass(frozen=True)
@@ -52,15 +50,45 @@ def find(
         )
         yield from ((problem.slug, problem.folder / "reference.py") for problem in chosen)
         return
-    for path in sorted(folder.glob("*.py")):
-        match = _NAME.match(path.stem)
-        try:
-            slug = load_problem(match["slug"]).slug if match else ""
-        except UnknownProblem:
-            print(f"{path.name}: no problem of that name, left out", file=sys.stderr)
-            continue
-        if not problems or slug in problems:
+    wanted = {load_problem(name).slug for name in problems or []}
+    for slug, path in _named(folder):
+        if not wanted or slug in wanted:
             yield slug, path
+
+
+def _named(folder: Path) -> Iterator[tuple[str, Path]]:
+    """(slug, file) of what lies in a folder; what is named otherwise is told, with the names that are near."""
+    catalogue = {problem.slug: problem.number for problem in all_problems()}
+    for path in sorted(path for path in folder.iterdir() if path.suffix in (".py", ".zip")):
+        try:
+            yield names.problem_of(path.name, catalogue), path
+        except names.BadName as error:
+            near = names.near(error.slug, catalogue) if error.slug else []
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            print(f"{path.name}: left out. {error.message}{hint}", file=sys.stderr)
+
+
+def to_score(
+    *,
+    target: str,
+    folder: Path | None = None,
+    manifest: Path | None = None,
+    problems: list[str] | None = None,
+    left_out: list[str] | None = None,
+) -> tuple[list[tuple[str, Path]], dict[str, Expected]]:
+    """The files to score and how each must end. Raises ValueError where there is none."""
+    if manifest is not None:
+        files, expected = listed(manifest, target)
+        if not files:
+            raise ValueError(f"{manifest}: it names no file for {target}")
+        return files, expected
+    files = list(find(folder, problems, ranks=load_target(target).ranks, left_out=left_out))
+    if not files:
+        raise ValueError(
+            f"{folder or 'the catalogue'}: no file to score. Files are named N_slug_backend.py or .zip, such as "
+            f"1_allreduce_cuda.py; N_ and _backend may be missing. Backends: {', '.join(names.BACKENDS)}."
+        )
+    return files, {}
 
 
 def _defined(ranks: int, left_out: list[str]) -> Iterator[Problem]:

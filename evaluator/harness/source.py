@@ -6,7 +6,8 @@ import io
 import zipfile
 from pathlib import Path
 
-ALLOWED = (".cu", ".cuh", ".h", ".hpp", ".cpp")
+from problems.names import KERNEL_NAMES, MAIN, is_member
+
 MAX_BYTES = 1 << 20
 
 
@@ -26,7 +27,7 @@ def solution_files(path: Path) -> dict[str, bytes]:
 def read_files(name: str, content: bytes) -> dict[str, bytes]:
     """Name -> bytes of an upload that is in memory. Raises ValueError with what to change."""
     if not name.endswith(".zip"):
-        return {"solution.py": content}
+        return {MAIN: content}
     try:
         return _from_zip(content)
     except zipfile.BadZipFile as error:
@@ -39,15 +40,16 @@ def _from_zip(content: bytes) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for member in archive.infolist():
             name = member.filename
-            flat = name == Path(name).name and "\\" not in name and ":" not in name
-            if not flat or not (name == "solution.py" or name.endswith(ALLOWED)):
-                raise ValueError(f"{name!r}: only solution.py and flat {ALLOWED} files are taken")
+            if not is_member(name):
+                raise ValueError(
+                    f"{name!r}: only {MAIN} and files named {KERNEL_NAMES}, all without folders, are taken"
+                )
             with archive.open(member) as stream:
                 content = stream.read(room + 1)
             room -= len(content)
             if room < 0:
                 raise ValueError("the archive holds more than 1 MiB")
             files[name] = content
-    if "solution.py" not in files:
-        raise ValueError("the archive has no solution.py")
+    if MAIN not in files:
+        raise ValueError(f"the archive has no {MAIN}")
     return files

@@ -1,17 +1,15 @@
 """Zip bundles: `solution.py` with its kernel files, flat. Read member by member under hard limits."""
 
 import io
-import re
 import stat
 import zipfile
 import zlib
 
 from portal.core.errors import InvalidInput
+from problems.names import KERNEL_NAMES, MAIN, is_member
 
-MAIN = "solution.py"
 MAX_MEMBERS = 32
 MAX_RATIO = 200
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,79}\.(?:cu|cuh|h)")
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -63,10 +61,10 @@ def read(content: bytes, *, max_total: int, field: str = "file") -> dict[str, by
 
 def _check_member(info: zipfile.ZipInfo, seen: dict[str, bytes], field: str) -> None:
     name = info.orig_filename
-    if name != MAIN and not _NAME.fullmatch(name):
+    if not is_member(name):
         raise InvalidInput(
             "zip.member_name",
-            f"Member {name[:80]!r} is not taken. Only {MAIN} and files named *.cu, *.cuh, *.h, all at the "
+            f"Member {name[:80]!r} is not taken. Only {MAIN} and files named {KERNEL_NAMES}, all at the "
             "top level without folders, are.",
             field=field,
         )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -19,13 +18,12 @@ from portal.submissions import bundles
 from portal.submissions.models import Submission
 from portal.submissions.services import Order, submit
 from portal.submissions.validation import MAX_BYTES
+from problems import names
 from problems.models import Problem
 from problems.selectors import unknown_problem
 
 MAX_FILES = 500
 MAX_TOTAL = 64 * MAX_BYTES
-_NAME = re.compile(r"(?:(?P<number>\d{1,4})_)?(?P<stem>[A-Za-z0-9_]+)\.(?:py|zip)")
-_BACKENDS = ("cuda", "triton", "parallelkittens", "cpp")
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ def _one(
             order,
             content=content,
             filename=base,
-            problem=problem_of(base, catalogue),
+            problem=_problem_of(base, catalogue),
             idempotency_key=hashlib.sha256(f"{key}/{name}".encode()).hexdigest() if key else "",
         )
         accepted = submit(by=by, order=own)
@@ -104,24 +102,10 @@ def _one(
     return Outcome(shown, 200 if accepted.replayed else 202, accepted.submission, detail=accepted.notice)
 
 
-def problem_of(name: str, catalogue: dict[str, int]) -> str:
-    """Return the slug that a file's name says (`1_allreduce_cuda.py`, `allreduce.py`); InvalidInput else."""
-    match = _NAME.fullmatch(name)
-    if match is None:
-        raise InvalidInput(
-            "name.unknown_form",
-            "Name files N_slug_backend.py or .zip, such as 1_allreduce_cuda.py.",
-            field="file",
-        )
-    stem = match["stem"]
-    short = next((stem.removesuffix(f"_{word}") for word in _BACKENDS if stem.endswith(f"_{word}")), stem)
-    slug = stem if stem in catalogue else short
-    if slug not in catalogue:
-        raise InvalidInput("name.no_problem", unknown_problem(slug), field="file")
-    if match["number"] and int(match["number"]) != catalogue[slug]:
-        raise InvalidInput(
-            "name.numbers_disagree",
-            f"{slug} is problem {catalogue[slug]}, not {int(match['number'])}. Correct the name.",
-            field="file",
-        )
-    return slug
+def _problem_of(name: str, catalogue: dict[str, int]) -> str:
+    """Return the slug that a file's name says; InvalidInput else."""
+    try:
+        return names.problem_of(name, catalogue)
+    except names.BadName as error:
+        told = unknown_problem(error.slug) if error.slug else error.message
+        raise InvalidInput(error.code, told, field="file") from error

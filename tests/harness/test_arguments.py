@@ -40,6 +40,11 @@ SOURCES = {
     "NUL": ("s.py", b"x = 1\0\n", "NUL byte at offset 5"),
     "no zip": ("s.zip", b"PK nonsense", "not a readable zip"),
     "zip without solution.py": ("s.zip", zipped(kernel_cu=b"int x;"), "no solution.py"),
+    "zip with what the door refuses": (
+        "s.zip",
+        zipped(solution_py=GOOD, a_cpp=b"int x;"),
+        "'a.cpp': only solution.py and files named *.cu, *.cuh, *.h",
+    ),
     "zip with a member not UTF-8": ("s.zip", zipped(solution_py=GOOD, k_cu=b"\xff"), "member k.cu: byte 0"),
     "too large": ("s.py", b"#" * (1 << 20) + b"\n", "larger than 1 MiB"),
 }

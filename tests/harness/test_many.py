@@ -20,11 +20,44 @@ CHEATS = Path(__file__).resolve().parents[1] / "adversary" / "cuda" / "manifest.
 
 
 def test_published_file_names_find_their_problem(tmp_path: Path) -> None:
-    (tmp_path / "1_allreduce_cuda.py").write_text("")
-    (tmp_path / "something_else.py").write_text("")
-    assert [(slug, path.name) for slug, path in find(tmp_path, None, ranks=4)] == [
-        ("allreduce", "1_allreduce_cuda.py")
+    for name in (
+        "1_allreduce_cuda.py",
+        "18_tp_rms_norm_cpp.py",
+        "allgather.zip",
+        "notes.txt",
+        "something_else.py",
+    ):
+        (tmp_path / name).write_text("")
+    found = [(slug, path.name) for slug, path in find(tmp_path, None, ranks=4)]
+    assert found == [
+        ("tp_rms_norm", "18_tp_rms_norm_cpp.py"),
+        ("allreduce", "1_allreduce_cuda.py"),
+        ("allgather", "allgather.zip"),
     ]
+    assert [path.name for _, path in find(tmp_path, ["18"], ranks=4)] == ["18_tp_rms_norm_cpp.py"]
+
+
+def test_names_that_say_no_problem_are_told_and_nothing_else_is_no_success(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("1_all_reduce_cuda.py", "2_allreduce.py", "read me.py"):
+        (tmp_path / name).write_text("def solution(x): pass")
+    assert main(["score-many", "--folder", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert "1_all_reduce_cuda.py: left out. There is no problem 'all_reduce'. Did you mean allreduce" in told
+    assert "2_allreduce.py: left out. allreduce is problem 1, not 2" in told
+    assert "read me.py: left out. Name files N_slug_backend.py" in told
+    assert "Backends: cuda, triton, parallelkittens, cpp." in told
+
+
+def test_a_manifest_without_files_for_the_target_does_not_stand_for_the_catalogue(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.toml").write_text(
+        '[[samples]]\nfile = "a.py"\nproblem = "allreduce"\nverdict = "correct"\ntarget = "h200x1"\n'
+    )
+    assert main(["score-many", "--manifest", str(tmp_path / "m.toml"), "--target", "cpu4"]) == 2
+    assert "it names no file for cpu4" in capsys.readouterr().err
 
 
 def test_a_manifest_names_files_of_one_target_and_their_verdicts() -> None:
