@@ -24,7 +24,8 @@ from evaluator.harness.samples import Sample
 from leaderboard import ranking
 
 FIRST_PORT, LAST_PORT = 8000, 8099
-TIE = "tie: too close to 1, too short or too unsteady to count as faster"
+TIE = "tie: within the noise floor of the reference, or not sure to be faster, for the reason in brackets"
+_UNSURE = {"below_resolution": "too short", "noisy": "unsteady machine"}
 _PR_SET_PDEATHSIG = 1
 
 
@@ -242,7 +243,7 @@ def _line(job: Job) -> tuple[str, ...]:
     timing = result.get("timing") or {}
     speedup, interval = "", ""
     if job.verdict == "correct" and timing.get("speedup"):
-        speedup = f"{timing['speedup']:.2f}x{' tie' if _tied(timing, result.get('flags') or []) else ''}"
+        speedup = f"{timing['speedup']:.2f}x{_tie(timing, result.get('flags') or [])}"
         interval = f"{timing['speedup_low']:.2f} to {timing['speedup_high']:.2f}"
     return (
         job.sample.file,
@@ -255,7 +256,11 @@ def _line(job: Job) -> tuple[str, ...]:
     )
 
 
-def _tied(timing: dict[str, Any], flags: list[str]) -> bool:
-    """Whether the board calls it a tie with the reference."""
+def _tie(timing: dict[str, Any], flags: list[str]) -> str:
+    """Say so, and why, where the board calls it a tie with the reference; else nothing."""
     floor = timing.get("noise_floor") or ranking.DEFAULT_NOISE_FLOOR
-    return ranking.is_tie(ranking.counted_speedup(timing["speedup"], flags), floor)
+    if not ranking.is_tie(ranking.counted_speedup(timing["speedup"], flags), floor):
+        return ""
+    near = ranking.is_tie(timing["speedup"], floor)
+    reasons = [] if near else [_UNSURE[flag] for flag in flags if flag in _UNSURE]
+    return f" tie ({', '.join(reasons)})" if reasons else " tie"

@@ -7,7 +7,7 @@ outputs declared `exact` must agree bit for bit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -27,6 +27,9 @@ class Wrong:
     total: int
     max_error: float
     reason: str = "value"
+    off_by: float | None = None
+    """Error of that element and what it may be; None where values are compared bit for bit, or are not finite."""
+    allowed: float | None = None
 
 
 def _text(value: torch.Tensor) -> str:
@@ -101,4 +104,5 @@ def _compare_floats(got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance)
     far = error > bound * tolerance.outlier_factor
     if tolerance.outliers and not bool(far.any()) and float(bad.double().mean()) <= tolerance.outliers:
         return None
-    return _report(far if tolerance.outliers and bool(far.any()) else bad, got, want, "value", worst)
+    first = _report(far if tolerance.outliers and bool(far.any()) else bad, got, want, "value", worst)
+    return replace(first, off_by=float(error[first.index]), allowed=float(bound[first.index]))

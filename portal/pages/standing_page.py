@@ -87,7 +87,9 @@ def _open_rescore(submission: Submission) -> Rescore | None:
 
 def _triage(submission: Submission) -> list[dict[str, Any]]:
     attempt = result_attempt(submission.pk)
-    return list(attempt.triage or []) if attempt else []
+    flags = list(attempt.triage or []) if attempt else []
+    # What is merely worth knowing of a file that works says nothing of one that does not.
+    return flags if submission.verdict == "correct" else [f for f in flags if f.get("weight") != "note"]
 
 
 def _twins(submission: Submission, viewer: policies.Viewer) -> list[Submission]:

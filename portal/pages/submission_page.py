@@ -47,6 +47,8 @@ def context(submission: Submission, viewer: policies.Viewer, looks: int = 0) -> 
         "all_agree": all(row["ok"] for row in ranks),
         "speedup_chart": figures.interval(timing) if timing else None,
         "time_chart": figures.bars(timing, (result or {}).get("roofline")) if timing else None,
+        "nominal": submission.target.spec.get("device", "cpu") == "cpu",
+        "moved": _moved(result),
         "off_boards": is_official(submission.target) and "noisy" in ((result or {}).get("flags") or []),
         "flags": [(flag, FLAGS.get(flag, "")) for flag in (result or {}).get("flags", [])],
         "can_change": policies.can_change(viewer, submission),
@@ -92,10 +94,21 @@ def _ranks(result: dict[str, Any] | None) -> list[dict[str, Any]]:
                 "index": ", ".join(str(i) for i in first.get("index") or []),
                 "message": row.get("message") or "",
                 "has_first": bool(first),
-                **{name: first.get(name) for name in ("expected", "got", "wrong", "total")},
+                **{
+                    name: first.get(name)
+                    for name in ("expected", "got", "off_by", "allowed", "wrong", "total")
+                },
             }
         )
     return rows
+
+
+def _moved(result: dict[str, Any] | None) -> bool:
+    """Whether there is something to tell of how it moves data: a file that failed was seldom traced."""
+    known = result or {}
+    movement = known.get("movement") or {}
+    seen = movement.get("collectives") or known.get("mechanisms") or known.get("kernels")
+    return bool(seen) or (bool(movement) and known.get("verdict") == "correct")
 
 
 def _headline(submission: Submission, result: dict[str, Any] | None) -> str:

@@ -216,7 +216,9 @@ def visibility(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     """Open or close the source, then show the page again."""
     submission = _visible(request, submission_id)
     wanted = request.POST.get("source_public", "")
-    if wanted in ("yes", "no"):
+    if wanted == "yes" and request.POST.get("sure") != "yes":
+        messages.error(request, "The source stays private: tick the box that says you want to publish it.")
+    elif wanted in ("yes", "no"):
         try:
             services.set_visibility(
                 by=signed_in(request), submission=submission, source_public=wanted == "yes"

@@ -79,11 +79,10 @@ FLAGS = {
     "unranked_protocol": "Feedback only: this mode never enters a board.",
     "untimed_target": "This target measures no times: correctness only, and no place on a board.",
     "built_late": "It builds code at call time: compiled before the clock, but not kept for the next time.",
-    "noisy": "The machine was unsteady while this was measured. Boards of cards do not take it; cpu4 is a development "
-    "board and does, as no faster than the reference.",
+    "noisy": "The machine was unsteady while this was measured. On cards such a score enters no board; on cpu4 it "
+    "enters as no faster than the reference.",
     "below_floor": "Faster than the links can carry what every correct call must exchange: a person should look.",
     "launch_bound": "The device was idle for more than half of the call.",
-    "cut_short": "The time budget ended before all calls were made.",
 }
 
 GRADES = {

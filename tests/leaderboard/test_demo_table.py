@@ -40,6 +40,7 @@ def test_it_says_tie_where_the_board_does(
     assert row.tied is tie
     table = demo.table([job(result)])
     assert ("x tie " in table) is tie
+    assert ("x tie (too short)" in table) is ("below_resolution" in flags)
     assert (demo.TIE in table) is tie
 
 

@@ -208,7 +208,7 @@ def test_flags_are_for_the_author_and_staff_only(client: Client) -> None:
         page = client.get(f"/submissions/{row.pk}/").content.decode()
         assert "Opens network connections of its own." in page
         assert "and 1 more" in page
-        assert "The judge calls mine.py <code>solution.py</code>" in page
+        assert "mine.py is shown as <code>solution.py</code>" in page
         assert ("opens_sockets" in page) is code
 
 

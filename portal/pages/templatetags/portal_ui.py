@@ -67,6 +67,12 @@ def times(factor: Any) -> str:
 
 
 @register.filter
+def small(value: Any) -> str:
+    """Show an error or a bound to three digits."""
+    return f"{value:.3g}" if isinstance(value, int | float) else "–"
+
+
+@register.filter
 def words(value: Any) -> str:
     """Show an identifier as words."""
     return str(value).replace("_", " ")
