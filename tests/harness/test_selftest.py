@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -42,6 +43,24 @@ def test_cards_must_build_and_run_our_kernels() -> None:
     assert len(selftest.known_kernels(load_target("cpu4"))) == 1
 
 
+def test_a_host_without_pythons_header_is_told_what_to_install(tmp_path: Path) -> None:
+    (check,) = selftest.build_checks(load_target("cpu4"), include=tmp_path)
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert not check.ok
+    assert f"{tmp_path}/Python.h is missing" in check.told
+    assert f"install python{version}-dev (" in check.told
+    (tmp_path / "Python.h").write_text("")
+    assert selftest.build_checks(load_target("cpu4"), include=tmp_path)[0].ok
+
+
+def test_compilers_that_are_missing_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selftest, "program", lambda name: None)
+    told = {name: selftest.build_checks(load_target(name))[0].told for name in ("cpu4", "h100x4")}
+    assert "no c++: install g++" in told["cpu4"]
+    assert "nvcc" not in told["cpu4"]
+    assert "no nvcc: install the CUDA toolkit" in told["h100x4"]
+
+
 @pytest.mark.serial
 @pytest.mark.slow
 @pytest.mark.timeout(600)
@@ -51,6 +70,7 @@ def test_this_host_passes_for_cpu4(tmp_path: Path, capsys: pytest.CaptureFixture
     found = json.loads(out.read_text())
     assert found["ok"] is (code == 0)
     by_name = {check["name"]: check for check in found["checks"]}
+    assert by_name["what extensions are built with"]["ok"], by_name
     assert by_name["4 ranks join over gloo"]["ok"], by_name
     assert found["rates"]["copy_gbs"] > 0
     assert "copy rate" in capsys.readouterr().out

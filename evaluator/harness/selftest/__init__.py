@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+import sysconfig
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from evaluator.harness.builds import program
 from evaluator.harness.health import Health, look
 from evaluator.harness.judge import Judge
 from evaluator.harness.result import environment
@@ -54,6 +57,23 @@ def card_checks(target: Target, seen: Callable[[Target], Health] = look) -> list
     cards = ", ".join(f"{card['index']}: {card['name']}, driver {card['driver']}" for card in health.cards)
     unread = f"; not readable: {', '.join(health.unread)}" if health.unread else ""
     return [Check("cards", not health.reasons, "; ".join(health.reasons or [cards]) + unread)]
+
+
+def build_checks(target: Target, include: Path | None = None) -> list[Check]:
+    """What extensions are compiled with is there: C++, Python's header, nvcc where there are cards."""
+    header = (include or Path(sysconfig.get_path("include"))) / "Python.h"
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    missing = []
+    if program("c++") is None:
+        missing.append("no c++: install g++")
+    if not header.is_file():
+        missing.append(
+            f"{header} is missing, and every extension includes it: install python{version}-dev (Debian, Ubuntu) or "
+            f"python{version}-devel (Fedora)"
+        )
+    if target.device == "cuda" and program("nvcc") is None:
+        missing.append("no nvcc: install the CUDA toolkit in /usr/local/cuda")
+    return [Check("what extensions are built with", not missing, "; ".join(missing) or f"c++, {header}")]
 
 
 def _scored(judge: Judge, name: str, slug: str, path: Path, size: str) -> tuple[Check, dict[str, Any]]:
@@ -113,7 +133,7 @@ def run(target_name: str, judge_of: Callable[[str], Judge] = Judge) -> dict[str,
     """All checks as plain JSON: {"ok", "target", "checks", "rates", "environment"}. Raises JudgeFault."""
     target = load_target(target_name)
     size = "tiny" if target.device == "cpu" else "default"
-    checks = [*card_checks(target), *sandbox_checks(target)]
+    checks = [*card_checks(target), *build_checks(target), *sandbox_checks(target)]
     measured = None
     told = [check for check in checks if check.name in ("cards", "sandbox from inside")]
     if all(check.ok for check in told) and "sandbox from inside" in {check.name for check in told}:
