@@ -10,8 +10,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from evaluator import worker
+from evaluator.harness.errors import NoCards
 from evaluator.tasks import tick
 from problems.models import Target
+from problems.registry import target_names
 
 
 class Command(BaseCommand):
@@ -35,8 +37,13 @@ class Command(BaseCommand):
                 self_test=worker.reference_self_test(target),
             )
         except Target.DoesNotExist:
-            raise CommandError(
-                f"There is no target {target!r}. Run `manage.py sync_catalog` first."
-            ) from None
-        except ImproperlyConfigured as error:
+            raise CommandError(_unknown(target)) from None
+        except (ImproperlyConfigured, NoCards) as error:
             raise CommandError(str(error)) from None
+
+
+def _unknown(target: str) -> str:
+    """A target of the catalogue that the database lacks waits for sync_catalog; any other name is a slip."""
+    if target in target_names():
+        return f"The database does not hold target {target!r} yet. Run `manage.py sync_catalog` first."
+    return f"There is no target {target!r}. Targets: {', '.join(target_names())}."
