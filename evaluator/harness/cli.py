@@ -1,6 +1,6 @@
-"""The command line of the harness: score, build, score-many, gate, selftest.
+"""The command line of the judge, without the portal.
 
-Exit status: 0 correct (or gate passed), 1 any other verdict, 2 usage, 3 a fault of ours.
+Exit status: 0 correct (gate or self-test passed, built, fit), 1 any other verdict, 2 usage, 3 a fault of ours.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from problems.registry import (
     all_problems,
     load_problem,
     load_target,
+    target_names,
 )
 
 # What needs torch is imported by the command that uses it: a mistyped path is told at once.
@@ -33,14 +34,98 @@ if TYPE_CHECKING:
     from evaluator.harness.trustedranks import TrustedRanks
 
 
+PROTOCOLS = ("check", "quick", "paper", "profile")
+
+
+def _protocol(text: str) -> str:
+    """A protocol by its name; `score` is what the site calls `paper`."""
+    return "paper" if text == "score" else text
+
+
+def _add_target(parser: argparse.ArgumentParser) -> None:
+    known = ", ".join(target_names())
+    parser.add_argument(
+        "--target", default=trialbuild.CPU_TARGET, help=f"one of {known}; default %(default)s"
+    )
+
+
+def _add_protocol(parser: argparse.ArgumentParser, choices: Sequence[str], default: str) -> None:
+    told = "check: no times; quick: feedback; paper (or score, as the site calls it): as it is ranked"
+    parser.add_argument(
+        "--protocol",
+        type=_protocol,
+        choices=choices,
+        default=default,
+        help=told + ("; profile: with a trace" if "profile" in choices else "") + "; default %(default)s",
+    )
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m evaluator.harness", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
+    _register_score(commands)
+    trialbuild.register(commands)
+    replay.register(commands)
+    _register_many(commands)
+    _register_catalogue(commands)
+    fit = commands.add_parser("health", help="tell whether the cards are sound and quiet now")
+    _add_target(fit)
+    fit.set_defaults(run=_health)
+    test = commands.add_parser("selftest", help="prove that this host can work for a target")
+    _add_target(test)
+    test.add_argument("--json", type=Path, metavar="OUT", help="write what was found there")
+    test.set_defaults(run=_selftest)
+    return parser
+
+
+def _register_score(commands: Any) -> None:
+    score = commands.add_parser("score", help="score one file and print the verdict")
+    score.add_argument("--problem", required=True, help="slug or number")
+    score.add_argument("--solution", required=True, type=Path, help="a .py, or a .zip with solution.py")
+    _add_target(score)
+    score.add_argument("--size", help="default: the first size the target ranks")
+    _add_protocol(score, PROTOCOLS, "quick")
+    score.add_argument(
+        "--trace", type=Path, metavar="OUT", help="with --protocol profile: write the trace there (.json.gz)"
+    )
+    score.add_argument("--json", type=Path, metavar="OUT", help="write the whole result there")
+    score.add_argument("--seed", type=int, help="replay the values of an earlier run; default: drawn")
+    score.add_argument("--quiet", action="store_true", help="do not print the stages")
+    score.set_defaults(run=_score)
+
+
+def _register_many(commands: Any) -> None:
+    many = commands.add_parser("score-many", help="score the catalogue's references, or a folder of files")
+    _add_target(many)
+    many.add_argument(
+        "--folder", type=Path, help="files named N_slug_backend.py or .zip; default: the references"
+    )
+    many.add_argument(
+        "--manifest", type=Path, help="files and the verdicts they must end with, as samples.toml"
+    )
+    many.add_argument("--problem", action="append", help="only this one, slug or number; repeatable")
+    many.add_argument("--leave-out", action="append", metavar="SLUG", help="not this reference; repeatable")
+    many.add_argument("--size", help="default: the first size the target ranks")
+    _add_protocol(many, PROTOCOLS[:3], "check")
+    many.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        help="judges side by side (protocol check only); default %(default)s",
+    )
+    many.add_argument(
+        "--limit", type=float, default=300.0, metavar="S", help="seconds per file; default %(default)s"
+    )
+    many.add_argument("--json", type=Path, metavar="OUT", help="write the results there, after every file")
+    many.set_defaults(run=_many)
+
+
+def _register_catalogue(commands: Any) -> None:
     check = commands.add_parser("gate", help="run the mutation gate of problems on gloo ranks")
     check.add_argument("--problem", action="append", help="slug or number; repeatable; default: all")
-    check.add_argument("--world", type=int, default=4, help="number of ranks")
-    check.add_argument("--size", default="tiny")
-    check.add_argument("--seeds", type=int, default=20)
+    check.add_argument("--world", type=int, default=4, help="number of ranks; default %(default)s")
+    check.add_argument("--size", default="tiny", help="default %(default)s")
+    check.add_argument("--seeds", type=int, default=20, help="default %(default)s")
     check.add_argument("--json", type=Path, metavar="OUT", help="write the reports there")
     check.set_defaults(run=_gate)
     table = commands.add_parser("table", help="print docs/problems.md")
@@ -48,43 +133,6 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("--scores", type=Path, help="JSON of a score-many run")
     table.add_argument("--note", default="", help="a sentence on how the scores were taken")
     table.set_defaults(run=_table)
-    score = commands.add_parser("score", help="score one file and print the verdict")
-    score.add_argument("--problem", required=True, help="slug or number")
-    score.add_argument("--solution", required=True, type=Path, help="a .py, or a .zip with solution.py")
-    score.add_argument("--target", default="cpu4")
-    score.add_argument("--size", help="default: the first size the target ranks")
-    score.add_argument("--protocol", choices=("check", "quick", "paper", "profile"), default="quick")
-    score.add_argument(
-        "--trace", type=Path, metavar="OUT", help="with --protocol profile: write the trace there (.json.gz)"
-    )
-    score.add_argument("--json", type=Path, metavar="OUT", help="write the whole result there")
-    score.add_argument("--seed", type=int, help="replay the values of an earlier run")
-    score.add_argument("--quiet", action="store_true", help="do not print the stages")
-    score.set_defaults(run=_score)
-    replay.register(commands)
-    trialbuild.register(commands)
-    many = commands.add_parser("score-many", help="score the catalogue's references, or a folder of files")
-    many.add_argument("--target", default="cpu4")
-    many.add_argument("--folder", type=Path, help="files named N_slug_backend.py; default: the references")
-    many.add_argument(
-        "--manifest", type=Path, help="files and the verdicts they must end with, as samples.toml"
-    )
-    many.add_argument("--problem", action="append", help="only this slug; repeatable")
-    many.add_argument("--leave-out", action="append", metavar="SLUG", help="not this reference; repeatable")
-    many.add_argument("--size")
-    many.add_argument("--protocol", choices=("check", "quick", "paper"), default="check")
-    many.add_argument("--workers", type=int, default=1, help="judges side by side (protocol check only)")
-    many.add_argument("--limit", type=float, default=300.0, metavar="S", help="seconds per file")
-    many.add_argument("--json", type=Path, metavar="OUT")
-    many.set_defaults(run=_many)
-    fit = commands.add_parser("health", help="tell whether the cards are sound and quiet now")
-    fit.add_argument("--target", default="cpu4")
-    fit.set_defaults(run=_health)
-    test = commands.add_parser("selftest", help="prove that this host can work for a target")
-    test.add_argument("--target", default="cpu4")
-    test.add_argument("--json", type=Path, metavar="OUT")
-    test.set_defaults(run=_selftest)
-    return parser
 
 
 def _gate(args: argparse.Namespace) -> int:
@@ -200,7 +248,10 @@ def _many(args: argparse.Namespace) -> int:
 def _health(args: argparse.Namespace) -> int:
     from evaluator.harness.health import look
 
-    found = look(load_target(args.target))
+    target = load_target(args.target)
+    if target.device == "cpu":
+        print(f"{target.slug} has no cards: there is nothing to look at", file=sys.stderr)
+    found = look(target)
     print(json.dumps(found.shown(), indent=1))
     return 1 if found.reasons else 0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ from typing import Any
 from evaluator.diagnose.mechanisms import TITLES, classify
 from evaluator.harness.errors import JudgeFault
 from evaluator.harness.sandbox import SandboxError
+from problems.registry import OFFICIAL_TARGET, target_names
 
 CPU_TARGET = "cpu4"
+LONGEST_NAME = 160
+DEMANGLE_LIMIT_S = 10.0
 NOTHING = "This file builds nothing when it is imported."
 NOT_IMPORTED = "The file cannot be imported on a CPU, so what it builds is not known here."
 AFTERWARDS = " After that its import ended with {}, as it may on a CPU: builds were only noted down."
@@ -81,9 +85,31 @@ def _told(row: dict[str, Any], facts: Any) -> dict[str, Any]:
     return {**row, "kernels": facts.kernels(), "mechanisms": moves}
 
 
+def _demangled(names: list[str]) -> dict[str, str]:
+    """Name -> as it is written in the source, by c++filt; as it was where there is none."""
+    from evaluator.harness.builds import program
+
+    tool = program("c++filt")
+    try:
+        if tool is None or not names:
+            raise FileNotFoundError
+        said = subprocess.run(
+            [tool],
+            input="\n".join(names),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=DEMANGLE_LIMIT_S,
+        )
+        return dict(zip(names, said.stdout.splitlines(), strict=True))
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return {name: name for name in names}
+
+
 def lines(found: dict[str, Any]) -> list[str]:
     """What is printed: the verdict, then the compiler's words or the kernels."""
     told = [found["message"]]
+    readable = _demangled([row["kernel"] for unit in found["units"] for row in unit["kernels"]])
     for unit in found["units"]:
         kept = "from the cache" if unit["cached"] else f"{unit['seconds']:.1f} s"
         told.append(f"{unit['name']} ({kept})")
@@ -91,7 +117,7 @@ def lines(found: dict[str, Any]) -> list[str]:
             spills = row.get("spill_store_bytes", 0) + row.get("spill_load_bytes", 0)
             used = f"{row.get('registers', '?')} registers, {spills} bytes spilled"
             shared = f"{row.get('stack_bytes', 0)} of stack, {row.get('shared_bytes', 0)} of shared memory"
-            told.append(f"  {row['kernel'][:100]} ({row['arch']}): {used}, {shared}")
+            told.append(f"  {readable[row['kernel']][:LONGEST_NAME]} ({row['arch']}): {used}, {shared}")
         moves = [
             TITLES[one["name"]] + ("" if one["certain"] else " (possibly)") for one in unit["mechanisms"]
         ]
@@ -116,9 +142,15 @@ def register(commands: Any) -> None:
     """Add the command to the harness's command line."""
     parser = commands.add_parser("build", help="compile what a file builds, for a target, without a card")
     parser.add_argument("--solution", required=True, type=Path, help="a .py, or a .zip with solution.py")
-    parser.add_argument("--target", default="h100x4", help="whose architecture to compile for")
     parser.add_argument(
-        "--problem", default="allreduce", help="for a file that imports the problem's factories"
+        "--target",
+        default=OFFICIAL_TARGET,
+        help=f"whose architecture to compile for: {', '.join(target_names())}; default %(default)s",
+    )
+    parser.add_argument(
+        "--problem",
+        default="allreduce",
+        help="slug or number, for a file that imports the problem's factories; default %(default)s",
     )
     parser.add_argument("--json", type=Path, metavar="OUT", help="write what came out there")
     parser.set_defaults(run=run)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from evaluator.harness import cli
 from evaluator.harness.cli import main
 
 GOOD = b"def solution(tensor):\n    return tensor\n"
@@ -125,3 +126,29 @@ def test_a_missing_file_is_told_without_loading_torch() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (2, "none.py: no such file\n")
+
+
+@pytest.mark.parametrize("command", ["score", "score-many", "build", "health", "selftest"])
+def test_help_tells_targets_and_defaults(command: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "b200x4, cpu4, h100x4" in told
+    assert f"default {'h100x4' if command == 'build' else 'cpu4'}" in told
+    if command.startswith("score"):
+        assert f"default {'quick' if command == 'score' else 'check'}" in told
+
+
+def test_the_sites_word_for_paper_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    (tmp_path / "s.py").write_bytes(GOOD)
+    seen: list[str] = []
+    monkeypatch.setattr(cli, "_score", lambda args: seen.append(args.protocol) or 0)
+    assert main(["score", "--problem", "1", "--solution", f"{tmp_path}/s.py", "--protocol", "score"]) == 0
+    assert seen == ["paper"]
+
+
+def test_a_target_without_cards_says_so_when_its_health_is_asked(capsys: Any) -> None:
+    assert main(["health", "--target", "cpu4"]) == 0
+    assert "cpu4 has no cards" in capsys.readouterr().err

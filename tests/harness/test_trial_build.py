@@ -41,6 +41,7 @@ def test_registers_and_mechanism_are_told_without_a_card(
     assert built(SAMPLES / "scatter_vector_push_cuda.py", "--json", str(tmp_path / "out.json")) == 0
     out = capsys.readouterr().out
     assert out.startswith("Built for h100x4.\nscatter_vector_push (")
+    assert "  void push<uint4>(Peers, " in out  # as in the source, not as the linker writes it
     assert "(sm_90a): " in out
     assert "registers, 0 bytes spilled" in out
     assert "moves data by: SM load/store (possibly)" in out
