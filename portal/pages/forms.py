@@ -10,6 +10,7 @@ from portal.accounts.models import User
 from portal.submissions import serving
 from portal.submissions.models import Entrant, ModelRun, Submission
 from portal.submissions.states import Mode
+from portal.submissions.uploads import MAX_TOTAL
 from problems.models import Problem, Target
 from problems.selectors import target_slugs
 
@@ -115,6 +116,30 @@ class RunForm(forms.Form):
     )
     day = forms.DateField(required=False, label="Date", widget=forms.DateInput(attrs={"type": "date"}))
     link = forms.URLField(max_length=200, required=False, assume_scheme="https")
+
+
+class RunUploadForm(forms.Form):
+    """A zip of solutions for a run."""
+
+    file = forms.FileField(
+        label="Zip", allow_empty_file=True, widget=forms.FileInput(attrs={"accept": ".zip"})
+    )
+    target = _Targets(queryset=Target.objects.none(), to_field_name="slug", empty_label=None)
+    mode = forms.ChoiceField(choices=SubmitForm.MODES, initial=Mode.SCORE.value)
+    source_public = forms.BooleanField(required=False)
+    key = forms.CharField(max_length=64, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["target"].served = serving.served()  # type: ignore[attr-defined]
+        self.fields["target"].queryset = Target.objects.active()  # type: ignore[attr-defined]
+
+    def clean_file(self) -> Any:
+        """Refuse what is larger than all that is taken, before it is read."""
+        upload = self.cleaned_data["file"]
+        if upload.size > MAX_TOTAL:
+            raise forms.ValidationError(f"The zip is larger than {MAX_TOTAL // 2**20} MiB. Send it in parts.")
+        return upload
 
 
 class MineForm(forms.Form):

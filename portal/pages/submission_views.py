@@ -15,10 +15,9 @@ from portal.accounts.current import signed_in
 from portal.core import query
 from portal.core.errors import DomainError, NotFound
 from portal.pages import profile, standing_page, submission_page
-from portal.pages.forms import MineForm, RunForm, SubmitForm
+from portal.pages.forms import MineForm, SubmitForm
 from portal.submissions import policies, services
 from portal.submissions.models import Entrant, ModelRun, Submission
-from portal.submissions.runs import create_run
 from portal.submissions.states import LIVE, Verdict
 from portal.submissions.validation import MAX_BYTES
 from problems.models import Problem
@@ -108,22 +107,6 @@ def _initial(request: HttpRequest) -> dict[str, Any]:
         elif before.run.entrant.kind == Entrant.Kind.MODEL:
             initial["model"] = before.run.entrant.name
     return initial
-
-
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
-def new_run(request: HttpRequest) -> HttpResponse:
-    """Make a run for a model or team."""
-    form = RunForm(request.POST if request.method == "POST" else None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            run = create_run(by=signed_in(request), **form.cleaned_data)
-        except DomainError as error:
-            form.add_error(error.field if error.field in form.fields else None, error.message)
-        else:
-            messages.success(request, f"Run {run} is there. It is a community run until it is verified.")
-            return redirect("pages:submit")
-    return render(request, "submissions/run.html", {"form": form}, status=422 if form.errors else 200)
 
 
 @query.takes(*MineForm.base_fields, "page")

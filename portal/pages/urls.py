@@ -5,6 +5,7 @@ from django.urls import path
 from portal.core.throttles import guarded
 from portal.pages import account_views as account
 from portal.pages import review_views as review
+from portal.pages import run_views as runs
 from portal.pages import submission_views as submissions
 from portal.pages import views
 
@@ -16,7 +17,9 @@ urlpatterns = [
     path("account/", guarded(account.account), name="account"),
     path("account/data.zip", account.download, name="account_data"),
     path("submit/", submissions.submit_form, name="submit"),
-    path("runs/new/", submissions.new_run, name="new_run"),
+    path("runs/", runs.runs, name="runs"),
+    path("runs/new/", runs.new_run, name="new_run"),
+    path("runs/<int:run_id>/", runs.run, name="run"),
     path("submissions/", submissions.mine, name="my_submissions"),
     path("submissions/<uuid:submission_id>/", submissions.page, name="submission"),
     path("submissions/<uuid:submission_id>/live/", submissions.live, name="submission_live"),

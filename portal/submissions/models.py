@@ -92,6 +92,10 @@ class ModelRun(models.Model):
             return self.entrant.name
         return f"{self.entrant.name} / {self.name}"
 
+    def get_absolute_url(self) -> str:
+        """Return the path of the run's page, which its owner and staff see."""
+        return reverse("pages:run", args=[self.pk])
+
 
 def source_path(submission: "Submission", filename: str) -> str:
     """Return where a source is stored: a folder of its own, never a name the author chose."""

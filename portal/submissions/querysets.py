@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import models
-from django.db.models import Q
+from django.db.models import Count, Max, Q, QuerySet
 
 from portal.submissions.states import Mode, State, Verdict
 
@@ -41,6 +41,19 @@ class SubmissionQuerySet(models.QuerySet["Submission", "Submission"]):
         """Keep what takes the place of its sample: sent for a board, neither cancelled nor ended by a fault of ours."""
         return self.filter(mode=Mode.SCORE).exclude(Q(verdict=Verdict.INFRA_ERROR) | Q(state=State.CANCELLED))
 
+    def counts_by(self, field: str) -> QuerySet[Any, dict[str, Any]]:
+        """Count per value of a field what is sent, judged and correct; what was removed counts as not correct."""
+        correct = Q(verdict=Verdict.CORRECT, removed="")
+        return (
+            self.order_by()
+            .values(field)
+            .annotate(
+                sent=Count("pk"),
+                judged=Count("pk", filter=Q(state=State.DONE)),
+                correct=Count("pk", filter=correct),
+            )
+        )
+
     def same_source_as(self, submission: Submission) -> SubmissionQuerySet:
         """Keep the other submissions of the very same file, the earliest first."""
         same = self.filter(source_sha256=submission.source_sha256).exclude(pk=submission.pk)
@@ -61,3 +74,21 @@ class ModelRunQuerySet(models.QuerySet["ModelRun", "ModelRun"]):
     def usable_by(self, user: Any) -> ModelRunQuerySet:
         """Keep the runs that `user` may submit to: those of entrants they own."""
         return self.filter(entrant__owner=user).select_related("entrant")
+
+    def campaigns(self) -> ModelRunQuerySet:
+        """Leave out what holds the single files of people, which is no campaign of anybody."""
+        return self.exclude(harness="unsorted", entrant__kind="person")
+
+    def with_counts(self) -> ModelRunQuerySet:
+        """Count what holds a sample: `sent`, `judged` and `correct`; `problems` with any, and when the last came."""
+        sent = Q(submissions__mode=Mode.SCORE) & ~(
+            Q(submissions__verdict=Verdict.INFRA_ERROR) | Q(submissions__state=State.CANCELLED)
+        )
+        correct = Q(submissions__verdict=Verdict.CORRECT, submissions__removed="")
+        return self.annotate(
+            sent=Count("submissions", filter=sent),
+            judged=Count("submissions", filter=sent & Q(submissions__state=State.DONE)),
+            correct=Count("submissions", filter=sent & correct),
+            problems=Count("submissions__problem", filter=sent, distinct=True),
+            last_sent=Max("submissions__created_at"),
+        )

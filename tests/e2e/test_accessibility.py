@@ -45,7 +45,9 @@ for run in runs:
     seeder.fill(run, common["target"], 1, steps=3 if run.harness == "agentic" else 1)
 Entrant.objects.filter(pk=runs[1].entrant_id).update(name="W" * 115)  # people choose names, and need no spaces
 rows.append(factories.submission(author, run=runs[1], sample=99, **common))
-print(",".join(f"/submissions/{row.pk}/" for row in rows))
+own = factories.model_run(author)
+factories.judged(author, run=own, **common)
+print(",".join([*(f"/submissions/{row.pk}/" for row in rows), f"/runs/{own.pk}/"]))
 print(f"/boards/models/{runs[1].entrant.slug}/,/boards/compare/?run={runs[0].pk}&run={runs[1].pk}")
 """
 
@@ -69,7 +71,7 @@ OPEN = ["/", "/problems/", "/problems/map/", "/problems/allreduce/", "/docs/", "
         "/status/", "/accounts/login/", "/accounts/signup/", "/boards/", "/boards/cpu4/", "/boards/cpu4/allreduce/",
         "/boards/models/?runs=community", "/boards/taxonomy/", "/boards/published/", "/embed/models/",
         "/nothing-here/"]  # fmt: skip
-OWN = ["/submit/", "/runs/new/", "/submissions/", "/accounts/tokens/", "/accounts/password/"]
+OWN = ["/submit/", "/runs/", "/runs/new/", "/submissions/", "/accounts/tokens/", "/accounts/password/"]
 
 
 @pytest.fixture(scope="module")

@@ -317,7 +317,7 @@ def test_a_file_sent_for_a_model_names_it_and_its_boards(client: Client) -> None
     fields = {"problem": "allreduce", "target": "cpu4", "mode": "score", "source": factories.GOOD}
     sent = client.post("/submit/", {**fields, "model": "Newcomer 7B"})
     text = client.get(sent["Location"]).content.decode()
-    assert "for Newcomer 7B" in text
+    assert re.search(r'for <a href="/runs/\d+/">Newcomer 7B</a>', text)
     assert "/boards/models/?target=cpu4&amp;runs=community" in text
     again = client.get(f"/submit/?from={Submission.objects.get().pk}").content.decode()
     assert re.search(r'name="model"[^>]*value="Newcomer 7B"|value="Newcomer 7B"[^>]*name="model"', again)
@@ -360,7 +360,7 @@ def html_pages(client: Client) -> Iterator[tuple[str, Any]]:
     factories.ProblemFactory()
     client.force_login(author)
     for path in (
-        "/", "/problems/", "/problems/allreduce/", "/submit/", "/runs/new/", "/submissions/",
+        "/", "/problems/", "/problems/allreduce/", "/submit/", "/runs/", "/runs/new/", "/submissions/",
         f"/submissions/{done.pk}/",
         f"/submissions/{live.pk}/", "/docs/", "/docs/participants/", "/docs/api/", "/status/", "/accounts/tokens/",
         "/accounts/signup/", "/accounts/password/", "/nothing-here/",

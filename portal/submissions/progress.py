@@ -1,0 +1,86 @@
+"""How far a run is on a target: per problem what was sent for boards, judged and found correct."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import OuterRef, Subquery
+
+from portal.submissions.models import ModelRun, Submission
+from problems.models import Problem, Target
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemProgress:
+    """One problem of a run: counts of the submissions that hold samples, and the newest of them."""
+
+    problem: Problem
+    sent: int = 0
+    judged: int = 0
+    correct: int = 0
+    newest: Submission | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """The problems that count for the model board, sent or not, and what was sent beside them."""
+
+    track: tuple[ProblemProgress, ...]
+    others: tuple[ProblemProgress, ...]
+
+    @property
+    def rows(self) -> tuple[ProblemProgress, ...]:
+        """All of them."""
+        return self.track + self.others
+
+    @property
+    def missing(self) -> list[ProblemProgress]:
+        """Problems of the track of which nothing was sent."""
+        return [row for row in self.track if not row.sent]
+
+    @property
+    def problems_sent(self) -> int:
+        """How many problems of the track have a submission."""
+        return len(self.track) - len(self.missing)
+
+    @property
+    def solved(self) -> int:
+        """How many problems of the track have a correct submission."""
+        return sum(row.correct > 0 for row in self.track)
+
+    @property
+    def waiting(self) -> int:
+        """How many submissions have no verdict yet."""
+        return sum(row.sent - row.judged for row in self.rows)
+
+
+def progress_of(run: ModelRun, target: Target) -> RunProgress:
+    """Return how far a run is on a target."""
+    sent = Submission.objects.filter(run=run, target=target).holding_samples()
+    counts = {row.pop("problem"): row for row in sent.counts_by("problem")}
+    last = sent.filter(problem=OuterRef("pk")).order_by("-created_at", "-id")
+    names = dict(
+        Problem.objects.filter(pk__in=counts)
+        .annotate(last=Subquery(last.values("pk")[:1]))
+        .values_list("pk", "last")
+    )
+    newest = Submission.objects.in_bulk(names.values())
+    track = list(Problem.objects.active().of_track().for_lists().order_by("number"))
+    beside = Problem.objects.for_lists().filter(pk__in=counts.keys() - {row.pk for row in track})
+
+    def row(problem: Problem) -> ProblemProgress:
+        known = counts.get(problem.pk)
+        return (
+            ProblemProgress(problem, **known, newest=newest[names[problem.pk]])
+            if known
+            else ProblemProgress(problem)
+        )
+
+    return RunProgress(tuple(map(row, track)), tuple(map(row, beside.order_by("number"))))
+
+
+def targets_of(run: ModelRun) -> list[Target]:
+    """Return the targets that a run was sent to, the one with most of it first."""
+    counts = Submission.objects.filter(run=run).holding_samples().counts_by("target")
+    known = Target.objects.in_bulk([row["target"] for row in counts])
+    return [known[row["target"]] for row in sorted(counts, key=lambda row: (-row["sent"], row["target"]))]

@@ -1,0 +1,135 @@
+"""Pages of runs: listed for their owner, with progress per problem, and a zip taken file by file."""
+
+import io
+import re
+import zipfile
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from portal.accounts.models import User
+from portal.submissions.models import ModelRun, Submission
+from portal.submissions.progress import progress_of
+from portal.submissions.runs import ensure_personal_run
+from tests import factories
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("rings")]
+
+
+@pytest.fixture
+def owner() -> User:
+    factories.ProblemFactory()
+    factories.ProblemFactory(slug="allgather")
+    factories.TargetFactory()
+    return factories.UserFactory()
+
+
+@pytest.fixture
+def run(owner: User, client: Client) -> ModelRun:
+    client.force_login(owner)
+    return factories.model_run(owner)
+
+
+def packed(**files: str) -> SimpleUploadedFile:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as made:
+        for name, text in files.items():
+            made.writestr(f"{name}.py", text)
+    return SimpleUploadedFile("solutions.zip", archive.getvalue())
+
+
+def send(client: Client, run: ModelRun, file: Any, **fields: str) -> Any:
+    usual = {"target": "cpu4", "mode": "score", "key": "k"}
+    return client.post(f"/runs/{run.pk}/", usual | fields | {"file": file})
+
+
+def test_making_a_run_leads_to_its_page_and_my_work_to_both(client: Client, owner: User) -> None:
+    client.force_login(owner)
+    fields = {"entrant_name": "Newcomer 7B", "kind": "model", "run_name": "first", "harness": "single-shot",
+              "open_weights": "unknown", "reasoning": "unknown"}  # fmt: skip
+    made = client.post("/runs/new/", fields)
+    run = ModelRun.objects.get(name="first")
+    assert made["Location"] == f"/runs/{run.pk}/"
+    factories.submission(owner, run=run)
+    factories.submission(owner, run=ensure_personal_run(by=owner))
+    work = client.get("/submissions/").content.decode()
+    assert 'href="/runs/"' in work
+    assert re.findall(r'href="(/runs/\d+/)"', work) == [f"/runs/{run.pk}/"]
+    listed = client.get("/runs/")
+    assert [(row.pk, row.sent, row.problems) for row in listed.context["page"]] == [(run.pk, 1, 1)]
+
+
+def test_a_run_is_for_its_owner_and_staff(client: Client, run: ModelRun) -> None:
+    assert client.get(f"/runs/{run.pk}/").status_code == 200
+    assert client.get("/runs/99999999999999999999999/").status_code == 404
+    client.force_login(factories.UserFactory())
+    assert client.get(f"/runs/{run.pk}/").status_code == 404
+    assert send(client, run, packed(allreduce=factories.GOOD)).status_code == 404
+    assert list(client.get("/runs/").context["page"]) == []
+    client.force_login(factories.UserFactory(is_staff=True))
+    assert client.get(f"/runs/{run.pk}/").status_code == 200
+
+
+def test_progress_counts_what_holds_a_sample(client: Client, owner: User, run: ModelRun) -> None:
+    first = factories.ProblemFactory()
+    factories.ProblemFactory(slug="kept_apart", spec={**factories.SPEC, "track": "sam3"})
+    factories.judged(owner, run=run, problem=first)
+    factories.judged(owner, "incorrect", run=run, problem=first)
+    newest = factories.submission(owner, run=run, problem=first)
+    factories.judged(owner, "infra_error", run=run, problem=first)
+    factories.submission(owner, run=run, problem=first, state="cancelled")
+    factories.judged(owner, run=run, problem=first, mode="check")
+    found = progress_of(run, newest.target)
+    (row, missing) = found.track
+    assert (row.sent, row.judged, row.correct, row.newest) == (3, 2, 1, newest)
+    assert (missing.problem.slug, missing.sent, missing.newest) == ("allgather", 0, None)
+    assert (found.problems_sent, found.solved, found.waiting, found.others) == (1, 1, 1, ())
+    listed = client.get("/runs/").context["page"][0]
+    assert (listed.sent, listed.judged, listed.correct, listed.problems) == (3, 2, 1, 1)
+    Submission.objects.filter(verdict="correct", mode="score").update(
+        removed="withdrawn", removed_at=row.newest.created_at
+    )  # type: ignore[union-attr]
+    assert progress_of(run, newest.target).solved == 0
+    text = client.get(f"/runs/{run.pk}/?show=missing").content.decode()
+    assert "/problems/allgather/" in text
+    assert "/problems/allreduce/" not in text
+    factories.submission(owner, run=run, problem=factories.ProblemFactory(slug="kept_apart"))
+    found = progress_of(run, newest.target)
+    assert [row.problem.slug for row in found.others] == ["kept_apart"]
+    assert len(found.track) == 2
+
+
+def test_a_page_of_a_long_run_asks_no_more(
+    client: Client, owner: User, run: ModelRun, django_assert_max_num_queries: Any
+) -> None:
+    for number in range(12):
+        factories.judged(owner, run=run, problem=factories.ProblemFactory(slug=f"p{number}"))
+    with django_assert_max_num_queries(14):
+        client.get(f"/runs/{run.pk}/")
+
+
+def test_a_zip_is_taken_file_by_file_and_a_reload_sends_nothing_twice(client: Client, run: ModelRun) -> None:
+    for _ in range(2):
+        file = packed(**{"1_allreduce_cuda": factories.GOOD, "2_allgather": "x = 1", "3_nothing": "x"})
+        answer = send(client, run, file)
+        text = answer.content.decode()
+        assert answer.status_code == 200
+        assert "1 of 3 files taken" in text
+        assert "nothing" in text
+        row = Submission.objects.get()
+        assert (row.run, row.sample, row.lane, row.mode) == (run, 0, Submission.Lane.BATCH, "score")
+        assert f'href="/submissions/{row.pk}/"' in text
+    send(client, run, packed(allreduce=factories.GOOD), key="another")
+    assert Submission.objects.count() == 2
+
+
+def test_what_is_no_zip_comes_back_beside_its_field(client: Client, run: ModelRun) -> None:
+    answer = send(client, run, SimpleUploadedFile("a.zip", b"no"))
+    assert answer.status_code == 422
+    assert "no zip archive" in str(answer.context["form"].errors["file"])
+    fresh = client.get(f"/runs/{run.pk}/")
+    assert (
+        fresh.context["form"]["key"].value() != client.get(f"/runs/{run.pk}/").context["form"]["key"].value()
+    )
