@@ -1,7 +1,7 @@
 # Every target says what it does: `make help`.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help gate-all gpu-test adversary setup demo test test-fast test-beside test-serial test-postgres lint types \
+.PHONY: help gate-all gpu-test adversary setup setup-run demo test test-fast test-beside test-serial test-postgres lint types \
   imports settings run worker migrate clean
 
 PYTHON ?= python3.11
@@ -21,6 +21,13 @@ $(STAMP): requirements.txt requirements-dev.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing (torch is large: 2 to 5 minutes, about 6 GB of disk with CUDA libraries) …"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+setup-run: $(VENV)/.requirements-run ## The same for a host that serves or judges: no tools for tests
+
+$(VENV)/.requirements-run: requirements.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
 demo: setup ## Set up, start web and one evaluator, submit the samples, print results, keep serving

@@ -1,0 +1,60 @@
+"""docs/deploy.md and what belongs to it: every setting is told, the evaluator's role may do its work and no more."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from evaluator.models import Attempt
+from portal.accounts.models import ApiToken, User
+from portal.submissions.models import Appeal, AuditEvent, Submission
+from problems.models import Problem
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+_SETTING = re.compile(r'env\.\w+\(\s*"(\w+)"')
+_OF_HARNESS = re.compile(r'environ\.get\(\s*"(PKB_\w+)"')
+
+
+def settings_read() -> set[str]:
+    """Names of the environment variables that production and the judge read."""
+    found = set()
+    for name in ("base", "prod"):
+        found |= set(_SETTING.findall((ROOT / "portal" / "settings" / f"{name}.py").read_text()))
+    for path in (ROOT / "evaluator").rglob("*.py"):
+        found |= set(_OF_HARNESS.findall(path.read_text()))
+    return found
+
+
+def test_every_setting_is_in_the_table() -> None:
+    told = (DOCS / "deploy.md").read_text().partition("## All settings")[2]
+    assert len(settings_read()) > 30
+    assert {name for name in settings_read() if f"`{name}`" not in told} == set()
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db
+def test_the_evaluators_role_writes_results_and_sees_no_accounts() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = 'pkb_evaluator'")
+        if cursor.fetchone() is None:
+            cursor.execute("CREATE ROLE pkb_evaluator")  # gone with the test's transaction
+        cursor.execute((DOCS / "evaluator-role.sql").read_text())
+
+        def rights(model: type) -> str:
+            table = model._meta.db_table  # type: ignore[attr-defined]
+            named = ("SELECT", "INSERT", "UPDATE", "DELETE")
+            cursor.execute(
+                "SELECT " + ", ".join("has_table_privilege('pkb_evaluator', %s, %s)" for _ in named),
+                [value for name in named for value in (table, name)],
+            )
+            return "".join(name[0] for name, has in zip(named, cursor.fetchone(), strict=True) if has)
+
+        assert rights(Attempt) == "SIUD"
+        assert rights(Submission) == "SU"
+        assert rights(AuditEvent) == "SI"
+        assert rights(Problem) == "S"
+        assert [rights(model) for model in (User, ApiToken, Appeal)] == ["", "", ""]
