@@ -35,6 +35,14 @@ def test_every_setting_is_in_the_table() -> None:
     assert {name for name in settings_read() if f"`{name}`" not in told} == set()
 
 
+@pytest.mark.parametrize("guide", ["deploy.md", "gpu-hosts.md"])
+def test_the_settings_of_the_samples_exist(guide: str) -> None:
+    samples = (DOCS / guide).read_text().split("\n```\n")[1::2]
+    named = {name for sample in samples for name in re.findall(r"^([A-Z0-9_]{4,})=", sample, re.MULTILINE)}
+    assert {"SECRET_KEY", "ALLOWED_HOSTS", "DATABASE_URL", "CELERY_BROKER_URL"} <= named
+    assert named <= settings_read() | {"DJANGO_SETTINGS_MODULE"}
+
+
 @pytest.mark.postgres
 @pytest.mark.django_db
 def test_the_evaluators_role_writes_results_and_sees_no_accounts() -> None:
