@@ -33,9 +33,10 @@ def track_of(text: str) -> int:
 def _cells(figures: Mapping[str, Any]) -> tuple[str, ...]:
     passed, fast, mean = figures["pass_at"], figures["fast_1_at"], figures["geometric_mean"]
     k, waiting = max(passed, key=int), figures["provisional"]
-    best = share(passed[k]) + _small(f"k = {k}, fast {share(fast[k])}") if k != "1" else _NOTHING
-    whole = _small(f"all {speed(mean['whole'])}")
+    best = share(passed[k]) + _small(f"k = {k}; faster {share(fast[k])}") if k != "1" else _NOTHING
+    whole = _small(f"whole track {speed(mean['whole'])}")
     solved = _small(f"of {figures['track']}; {figures['faster']} faster")
+    solved += _small(f"{figures['sent']} sent")
     solved += _small(f"{waiting} provisional") if waiting else ""
     return (
         f'<td class="num"><strong>{share(fast["1"])}</strong>{_band(figures["fast_1_band"])}</td>',

@@ -182,6 +182,7 @@ def figures_of(
         "n": n,
         "track": len(slugs),
         "judged": len(samples),
+        "sent": len({sample.problem for sample in samples}.intersection(slugs)),
         "solved": sum(1 for count in counts.values() if count),
         "faster": sum(1 for count in fast.values() if count),
         "pass_at": {str(k): _mean(metrics.metric_values(counts, n, k)) for k in ks},

@@ -212,7 +212,7 @@ def test_stored_figures_are_never_shown_when_the_rows_changed(client, four_probl
     assert (stored, shown["solved"]) == (2, 1)
     assert shown["track"] == (3 if how == "problem retired" else 4)
     page = client.get(f"/boards/models/{run.entrant.slug}/?target=cpu4").content.decode()
-    assert f"of {shown['track']} problems; 1 faster" in page
+    assert f"of {shown['track']} problems, 1 sent; 1 faster" in page
 
 
 # --- which runs stand ----------------------------------------------------------------------------------
