@@ -76,11 +76,14 @@ def fast_p(rows: Sequence[Curved], *, band: bool = False) -> dict[str, Any]:
     """Share of problems correct and faster than p, over p on a log axis from 0.1 to 10."""
     log = _log_axis(0.1, 10, "p: speedup")
     figure = _curves(rows, "fast_p", log, "share of problems, fast_p", "p = %{x:.2f}", band=band)
-    figure["layout"]["shapes"] = [
-        {"type": "line", "x0": 1, "x1": 1, "y0": 0, "y1": 1, "yref": "paper",
-         "line": {"color": "@line", "dash": "dot", "width": 1.5}},
-    ]  # fmt: skip
+    figure["layout"]["shapes"] = [_at_one()]
     return figure
+
+
+def _at_one() -> dict[str, Any]:
+    """A line where a speedup is 1: as fast as the reference."""
+    line = {"color": "@line", "dash": "dot", "width": 1.5}
+    return {"type": "line", "x0": 1, "x1": 1, "y0": 0, "y1": 1, "yref": "paper", "line": line}
 
 
 def _log_axis(low: float, high: float, title: str, suffix: str = "") -> dict[str, Any]:
@@ -183,7 +186,7 @@ CAPTIONS = {
     "heat": "Every problem and sample; the colour is how it ended, the speedup is in the hover and in the numbers.",
     "runs": "The model's runs over time: correct (pass@1) and faster (fast_1@1), with 95 % bands over problems.",
     "record": "How the best speedup of the problem rose over time.",
-    "spread": "How the best speedups of the entrants are distributed.",
+    "spread": "How the best speedups of the entrants are distributed. The dotted line is the reference.",
 }
 """What stands below a chart, wherever it is shown."""
 
@@ -393,7 +396,7 @@ def spread(speedups: Sequence[float]) -> dict[str, Any]:
         "marker": {"color": "@accent", "line": {"color": "@surface", "width": 1}},
         "hovertemplate": "%{y} entrants from %{customdata[0]:.2f}× to %{customdata[1]:.2f}×<extra></extra>",
     }
-    x = _log_axis(edges[0][0] / 1.05, edges[-1][1] * 1.05, "speedup", "×")
+    x = _log_axis(min(edges[0][0], 1) / 1.05, max(edges[-1][1], 1) * 1.05, "speedup", "×")
     tallest = max(places.values())
     y = {"title": {"text": "entrants"}, "rangemode": "tozero"} | ({"dtick": 1} if tallest <= 6 else {})
-    return {"data": [data], "layout": _layout(x, y, height=280, bargap=0)}
+    return {"data": [data], "layout": _layout(x, y, height=280, bargap=0, shapes=[_at_one()])}

@@ -38,6 +38,8 @@ class SubmitForm(forms.Form):
         (Mode.PROFILE.value, "Profile"),
     )
 
+    SIZES = (("", "as the mode says"), ("tiny", "tiny"), ("default", "default"), ("large", "large"))
+
     problem = _Problems(queryset=Problem.objects.none(), to_field_name="slug", empty_label="choose a problem")
     target = _Targets(queryset=Target.objects.none(), to_field_name="slug", empty_label="choose a target")
     file = forms.FileField(required=False, allow_empty_file=True)
@@ -45,10 +47,11 @@ class SubmitForm(forms.Form):
         required=False,
         strip=False,
         widget=forms.Textarea(
-            attrs={"class": "source", "spellcheck": "false", "autocomplete": "off", "rows": 16}
+            attrs={"class": "source", "spellcheck": "false", "autocomplete": "off", "rows": 8}
         ),
     )
     mode = forms.ChoiceField(choices=MODES, initial=Mode.SCORE.value, widget=forms.RadioSelect)
+    size = forms.ChoiceField(choices=SIZES, required=False)
     run = forms.ModelChoiceField(queryset=ModelRun.objects.none(), required=False, empty_label="my own work")
     model = forms.CharField(
         max_length=120,
@@ -80,6 +83,17 @@ class SubmitForm(forms.Form):
             if names
             else "No host serves any target at the moment. What you send is kept and waits until one"
         ) + " serves it."
+
+    def is_served(self) -> bool:
+        """Whether the target that is chosen has a host, or none is chosen yet."""
+        chosen = self["target"].value()
+        slugs = {row.slug for row in self.fields["target"].queryset if row.pk in self.served}  # type: ignore[attr-defined]
+        return not chosen or chosen in slugs
+
+    def problems_found(self) -> list[tuple[Any, str]]:
+        """Return what is wrong with which field, for the summary above the form."""
+        named = [field for field in self if field.errors]
+        return [(field, str(text)) for field in named for text in field.errors]
 
     def clean(self) -> dict[str, Any]:
         """Demand one source."""

@@ -41,8 +41,10 @@ def _visible(request: HttpRequest, submission_id: UUID) -> Submission:
 def submit_form(request: HttpRequest) -> HttpResponse:
     """Send one source; errors come back beside their field."""
     if request.method != "POST":
-        form = SubmitForm(user=signed_in(request), initial=_initial(request))
-        return render(request, "submissions/submit.html", _submit_context(request, form))
+        initial = _initial(request)
+        form = SubmitForm(user=signed_in(request), initial=initial)
+        context = _submit_context(request, form) | {"was_zip": initial.get("was_zip", False)}
+        return render(request, "submissions/submit.html", context)
     form = SubmitForm(request.POST, request.FILES, user=signed_in(request))
     if form.is_valid():
         try:
@@ -73,6 +75,7 @@ def _order(form: SubmitForm) -> services.Order:
         problem=got["problem"].slug,
         target=got["target"].slug,
         mode=got["mode"],
+        size=got["size"],
         run_id=got["run"].pk if got["run"] else None,
         model=got["model"],
         source_public=got["source_public"],
@@ -97,9 +100,12 @@ def _initial(request: HttpRequest) -> dict[str, Any]:
             "from", "invalid", f"`from` is the id of a submission, not {sent[:40]!r}."
         ) from None
     initial |= {"problem": before.problem.slug, "target": before.target.slug, "mode": before.mode}
-    if policies.can_view_source(request.user, before) and str(before.source.name).endswith(".py"):
-        with before.source.open("rb") as stream:
-            initial["source"] = stream.read().decode("utf-8-sig", "replace")
+    initial["size"] = before.size
+    if policies.can_view_source(request.user, before):
+        initial["was_zip"] = str(before.source.name).endswith(".zip")
+        if not initial["was_zip"]:
+            with before.source.open("rb") as stream:
+                initial["source"] = stream.read().decode("utf-8-sig", "replace")
     if before.run.entrant.owner_id == request.user.pk:
         unsorted = before.run.harness == ModelRun.Harness.UNSORTED
         if not unsorted:

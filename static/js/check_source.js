@@ -40,6 +40,11 @@ if (form) {
     const wrong = pasted.value ? complaint(new TextEncoder().encode(pasted.value), "solution.py", limit) : "";
     say(wrong, false);
   });
+  const target = form.querySelector("select[name=target]");
+  const unserved = form.querySelector("[data-target-note]");
+  target.addEventListener("change", () => {
+    unserved.hidden = !target.selectedOptions[0].textContent.endsWith("(no host serves it now)");
+  });
   // A second click while the first is on its way would send the file twice.
   form.addEventListener("submit", (event) => {
     if (form.dataset.sent) event.preventDefault();

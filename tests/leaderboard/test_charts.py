@@ -107,3 +107,12 @@ def test_the_axis_of_fast_p_names_its_ends_and_one() -> None:
 )
 def test_a_curve_is_named_by_what_somebody_named(harness: str, variant: str, told: str) -> None:
     assert model_rows.label("Ours", harness, variant) == told
+
+
+@pytest.mark.parametrize("speedups", [[0.2, 0.3], [0.9, 1.2], [3.0, 9.0]])
+def test_the_spread_shows_where_the_reference_is(speedups: list[float]) -> None:
+    layout = charts.spread(speedups)["layout"]
+    (line,) = layout["shapes"]
+    assert line["x0"] == line["x1"] == 1
+    low, high = layout["xaxis"]["range"]
+    assert low < 0 < high

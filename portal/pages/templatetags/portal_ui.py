@@ -1,16 +1,20 @@
 """The few components that templates share."""
 
+import re
 from typing import Any
 from urllib.parse import urlencode
 
 from django import template
 from django.http import HttpRequest
+from django.utils.html import conditional_escape
+from django.utils.safestring import SafeString, mark_safe
 
 from portal.core import units
 from portal.pages.words import BACKENDS, FLAGS, TONES
 from problems.models import Target
 
 register = template.Library()
+_TICKS = re.compile(r"`([^`\n]{1,120})`")
 
 
 @register.inclusion_tag("components/badge.html")
@@ -58,6 +62,12 @@ def percent(share: Any) -> str:
     if not isinstance(share, int | float):
         return "–"
     return "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
+
+
+@register.filter
+def ticks(text: Any) -> SafeString:
+    """Show what stands between backticks as code, and everything else as the text it is."""
+    return mark_safe(_TICKS.sub(r"<code>\1</code>", conditional_escape(str(text))))  # noqa: S308 (escaped before)
 
 
 @register.filter
