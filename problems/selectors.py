@@ -7,6 +7,14 @@ from problems import names
 from problems.models import Problem, Target
 
 
+def find_problem(word: str) -> Problem | None:
+    """Return the problem of this number or slug, None when there is none."""
+    active = Problem.objects.active()
+    numbered = word.isascii() and word.isdigit() and len(word) < 5
+    found = active.filter(number=int(word)).first() if numbered else None
+    return found or active.filter(slug=word).first()
+
+
 def near_problems(text: str) -> list[str]:
     """Return slugs that somebody who wrote `text` may have meant, the nearest first."""
     return names.near(text, Problem.objects.active().values_list("slug", flat=True))

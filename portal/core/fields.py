@@ -1,10 +1,11 @@
 """Request bodies and their fields, whose refusals say what would be taken."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from rest_framework import serializers
 
-from portal.core.query import none_of
+from portal.core.query import MOST_NAMED, none_of
 
 
 class ChoiceField(serializers.ChoiceField):
@@ -30,10 +31,29 @@ class BooleanField(serializers.BooleanField):
 class Body(serializers.Serializer[Any]):
     """A request body; a field that it does not have is refused, since it may be a slip of the pen."""
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Name the first field that we would ignore, and those that there are."""
-        for name in self.initial_data:
-            if name not in self.fields:
-                told = serializers.ErrorDetail(none_of(str(name), self.fields), "unknown_field")
-                raise serializers.ValidationError({str(name)[:60]: told})
-        return attrs
+    def to_internal_value(self, data: Any) -> Any:
+        """Return the values; all that is wrong is told at once, since each answer costs the caller a round."""
+        unknown = self._unknown(data)
+        try:
+            values = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            if not isinstance(data, Mapping) or not isinstance(error.detail, dict):
+                raise
+            found = {**error.detail, **unknown}
+            later = {name: told for name, told in self.also_wrong(data).items() if name not in found}
+            raise serializers.ValidationError(found | later) from error
+        if unknown:
+            raise serializers.ValidationError(unknown | self.also_wrong(data))
+        return values
+
+    def also_wrong(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the service would refuse later, to be told with what is refused now."""
+        return {}
+
+    def _unknown(self, data: Any) -> dict[str, Any]:
+        """Name the fields that we would ignore, and those that there are."""
+        names = [str(name) for name in data if name not in self.fields] if isinstance(data, Mapping) else []
+        return {
+            name[:60]: [serializers.ErrorDetail(none_of(name, self.fields), "unknown_field")]
+            for name in names[:MOST_NAMED]
+        }

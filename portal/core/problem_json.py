@@ -6,6 +6,7 @@ from typing import Any
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, JsonResponse, UnreadablePostError
+from django.urls import reverse
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 
@@ -41,7 +42,7 @@ def body(
 
 RETRY_AFTER_S = 5
 AGAIN = f"Send the same request again in {RETRY_AFTER_S} seconds; under an Idempotency-Key nothing is taken twice."
-MISSING_KEY = "Send your key in the header 'Authorization: Token <key>'. Make one under API tokens."
+MISSING_KEY = "Send your key in the header 'Authorization: Token <key>'. Make one at {url}."
 
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
@@ -53,7 +54,8 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
             headers["Retry-After"] = str(retry)
     elif isinstance(exc, exceptions.APIException):
         if isinstance(exc, exceptions.NotAuthenticated):
-            exc.detail = exceptions.ErrorDetail(MISSING_KEY, "not_authenticated")
+            url = context["request"].build_absolute_uri(reverse("accounts:tokens"))
+            exc.detail = exceptions.ErrorDetail(MISSING_KEY.format(url=url), "not_authenticated")
         problem = _rest(exc)
         if wait := getattr(exc, "wait", None):
             headers["Retry-After"] = str(int(wait) + 1)

@@ -224,6 +224,11 @@ class Submission(models.Model):
         return f"{self.problem.number}_{self.problem.slug}_{str(self.pk)[:8]}.{suffix}"
 
     @property
+    def held_sample(self) -> int | None:
+        """Which sample of its run it is; None in the modes that are for no board."""
+        return self.sample if self.mode == _Mode.SCORE else None
+
+    @property
     def is_final(self) -> bool:
         """Whether nothing will happen to it any more."""
         return self.state in FINAL

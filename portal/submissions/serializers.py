@@ -1,5 +1,6 @@
 """What the API takes and gives for submissions and runs."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from rest_framework import serializers
@@ -10,6 +11,7 @@ from portal.submissions import line, policies
 from portal.submissions.models import Entrant, ModelRun, Submission
 from portal.submissions.serving import notice
 from portal.submissions.states import WAITING, Mode, State
+from problems.selectors import find_problem, target_slugs, unknown_problem, unknown_target
 
 
 class OrderSerializer(Body):
@@ -65,6 +67,10 @@ class OrderSerializer(Body):
     results_public = BooleanField(required=False, default=True)
     batch = BooleanField(required=False, default=False, help_text="Wait behind interactive work.")
 
+    def also_wrong(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Name a problem or target that there is not."""
+        return _unknown_target(data) | _unknown_problem(data)
+
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Demand exactly one source."""
         attrs = super().validate(attrs)
@@ -94,6 +100,24 @@ class UploadSerializer(Body):
     source_public = BooleanField(required=False, default=False)
     results_public = BooleanField(required=False, default=True)
 
+    def also_wrong(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Name a target that there is not."""
+        return _unknown_target(data)
+
+
+def _unknown_target(data: Mapping[str, Any]) -> dict[str, Any]:
+    slug = data.get("target")
+    if not isinstance(slug, str) or not slug or slug in target_slugs():
+        return {}
+    return {"target": [serializers.ErrorDetail(unknown_target(slug), "unknown")]}
+
+
+def _unknown_problem(data: Mapping[str, Any]) -> dict[str, Any]:
+    word = data.get("problem")
+    if not isinstance(word, str) or not word or find_problem(word) is not None:
+        return {}
+    return {"problem": [serializers.ErrorDetail(unknown_problem(word), "unknown")]}
+
 
 class LinksSerializer(serializers.Serializer[Any]):
     """Where to go on."""
@@ -117,6 +141,7 @@ class SubmissionSerializer(serializers.ModelSerializer[Submission]):
     queue_position = serializers.SerializerMethodField()
     poll_after = serializers.SerializerMethodField()
     notice = serializers.SerializerMethodField()
+    sample = serializers.SerializerMethodField()
     links = serializers.SerializerMethodField()
 
     class Meta:
@@ -142,6 +167,10 @@ class SubmissionSerializer(serializers.ModelSerializer[Submission]):
         """Name the run and its entrant."""
         run = submission.run
         return {"id": run.pk, "name": run.name, "entrant": run.entrant.name, "verified": run.verified}
+
+    def get_sample(self, submission: Submission) -> int | None:
+        """Say which sample of its run it is; null where it is for no board and holds none."""
+        return submission.held_sample
 
     def get_queue_position(self, submission: Submission) -> int | None:
         """Say the place in the queue, 1 = next; null when it does not wait. Only for single objects."""

@@ -19,7 +19,7 @@ from portal.submissions.transitions import move
 from portal.submissions.validation import Source, read_source, shown_name
 from problems.models import Problem, Target
 from problems.registry import UnknownProblem, load_problem, load_target
-from problems.selectors import unknown_problem, unknown_target
+from problems.selectors import find_problem, unknown_problem, unknown_target
 
 __all__ = ["Accepted", "Order", "cancel", "move", "set_visibility", "submit"]
 
@@ -230,13 +230,7 @@ def _again(made: Submission, order: Order) -> Accepted:
 
 
 def _find_problem(slug: str) -> Problem:
-    active = Problem.objects.active()
-    by_number = (
-        active.filter(number=int(slug)).first()
-        if slug.isascii() and slug.isdigit() and len(slug) < 5
-        else None
-    )
-    found = by_number or active.filter(slug=slug).first()
+    found = find_problem(slug)
     if found is None:
         raise InvalidInput("problem.unknown", unknown_problem(slug), field="problem")
     return found

@@ -102,7 +102,7 @@ def _row(outcome: Outcome, request: Request) -> dict[str, Any]:
         "status": outcome.status,
         "id": str(sent.pk) if sent else None,
         "problem": sent.problem.slug if sent else "",
-        "sample": sent.sample if sent else None,
+        "sample": sent.held_sample if sent else None,
         "links": links_of(sent, request) if sent else None,
         "code": outcome.code,
         "detail": outcome.detail,

@@ -136,7 +136,7 @@ def test_no_source_and_two_are_told_apart(api: Client) -> None:
         (b'{"problem": {"a": 1}}', 422, "invalid"),
         (b"\xff", 400, "parse_error"),
         (
-            b'{"source": "\\ud800", "problem": "a", "target": "b"}',
+            b'{"source": "\\ud800", "problem": "allreduce", "target": "cpu4"}',
             422,
             "source.surrogate_characters_not_allowed",
         ),
@@ -480,3 +480,31 @@ def test_a_name_that_cannot_be_seen_is_told_at_the_field_that_was_sent(api: Clie
         api(factories.UserFactory()).post(URL, form(model="a\u200bb")), 422, "run.name_unseen"
     )
     assert body["errors"][0]["field"] == "model"
+
+
+def test_all_that_is_wrong_with_the_fields_is_told_at_once(api: Client) -> None:
+    answer = api(factories.UserFactory()).post(URL, form(mode="fast", target="h100", problem="99", foo="1"))
+    body = demand_problem(answer, 422, "invalid")
+    assert {e["field"]: e["code"] for e in body["errors"]} == {
+        "mode": "mode.invalid_choice",
+        "foo": "foo.unknown_field",
+        "target": "target.unknown",
+        "problem": "problem.unknown",
+    }
+    assert body["detail"].startswith("mode: ")
+    alone = api(factories.UserFactory()).post(URL, form(target="h100"))
+    demand_problem(alone, 422, "target.unknown", "target")
+    zipped = {"file": upload(), "target": "h100", "mode": "fast", "bar": "1"}
+    run = factories.model_run(author := factories.UserFactory())
+    refused = api(author).post(f"/api/v1/runs/{run.pk}/upload/", zipped).json()
+    assert {e["field"] for e in refused["errors"]} == {"mode", "target", "bar"}
+
+
+def test_who_sends_no_key_is_told_where_to_make_one() -> None:
+    assert "Make one at http://testserver/accounts/tokens/." in APIClient().post(URL, form()).json()["detail"]
+
+
+def test_only_what_is_for_a_board_has_a_sample(api: Client) -> None:
+    client = api(factories.UserFactory())
+    assert client.post(URL, form(mode="check")).json()["sample"] is None
+    assert client.post(URL, form(mode="score")).json()["sample"] == 0
