@@ -186,7 +186,7 @@ def test_the_problem_page_shows_phases_for_both_forms_of_the_switch(synced: Any,
     assert plain["t_roof_us"] == pytest.approx(1.5 * switched["t_roof_us"])
     assert "4.66 µs" in page.content.decode()
     assert "6.99 µs" in page.content.decode()
-    roofs = page.content.decode().partition('aria-label="Roofline"')[2].partition("</table>")[0]
+    roofs = page.content.decode().partition("What bounds it</h2>")[2].partition("</section>")[0]
     on_cards, on_cpu = (
         [line for line in roofs.split("<tr>") if f"/boards/{t}/" in line] for t in ("h100x4", "cpu4")
     )
@@ -200,13 +200,31 @@ def test_the_problem_page_shows_phases_for_both_forms_of_the_switch(synced: Any,
 
 def test_a_target_that_measures_no_times_has_no_roofline(synced: Any, client: Client) -> None:
     page = client.get("/problems/allreduce/").content.decode()
-    lines = page.partition('aria-label="Roofline"')[2].partition("</table>")[0].split("<tr>")
+    lines = page.partition("What bounds it</h2>")[2].partition("</section>")[0].split("<tr>")
     (untimed,) = [line for line in lines if "h200x1" in line]
     assert "µs" not in untimed
     assert "measures no times" in untimed
     told = client.get("/api/v1/problems/allreduce/").json()["spec"]["roofline"]
     assert "h200x2" in told
     assert "h200x1" not in told
+
+
+def test_the_problem_page_shows_the_official_target_first_and_folds_the_rest(
+    synced: Any, client: Client
+) -> None:
+    text = client.get("/problems/allreduce/").content.decode()
+    first, _, folded = text.partition("<summary>Other targets</summary>")
+    assert 'aria-label="Roofline"' in first
+    for slug in ("b200x4", "cpu4", "h200x1", "h200x2", "h200x4"):
+        assert f">{slug}<" not in first.partition('aria-label="Roofline"')[2], slug
+        assert f">{slug}<" in folded.partition("</details>")[0], slug
+
+
+def test_the_problem_page_tells_the_commands_to_start_from(synced: Any, client: Client) -> None:
+    text = client.get("/problems/allreduce/").content.decode()
+    assert "curl -s http://testserver/api/v1/problems/allreduce/ | jq -r .spec.reference" in text
+    assert "-F file=@solution.py -F problem=allreduce -F target=h100x4" in text
+    assert "def solution" in client.get("/api/v1/problems/allreduce/").json()["spec"]["reference"]
 
 
 def test_the_problem_page_says_on_which_target_a_sample_is_judged(synced: Any, client: Client) -> None:
