@@ -41,6 +41,12 @@ class ScoreQuerySet(models.QuerySet["Score", "Score"]):
         """Keep what anybody may see: public results that nobody removed and no re-score replaced."""
         return self.filter(superseded_at=None, submission__removed="", submission__results_public=True)
 
+    def fastest(self) -> ScoreQuerySet:
+        """Keep the timed, correct ones that no re-score replaced, of any mode, the fastest first."""
+        return self.filter(superseded_at=None, correct=True, speedup__isnull=False).order_by(
+            "-speedup", "size"
+        )
+
     def rankable(self) -> ScoreQuerySet:
         """Keep what may rank, whether or not it waits for its second measurement."""
         return self.filter(ranked=True).provenance_current().shown()

@@ -17,6 +17,7 @@ from leaderboard.models import BoardCell, Score
 from portal.submissions import serving
 from portal.submissions.models import ModelRun
 from problems.models import Problem, Target
+from problems.solved import Leader, Leaders
 
 PAGE = 50
 Kind = Literal["", "model", "team", "person"]
@@ -210,6 +211,20 @@ def board_index(*, target: Target, size: str) -> list[ProblemSummary]:
         for pk, slug, title, number, level in problems
         for leader, entrants in [found.get(pk, (None, 0))]
     ]
+
+
+def leaders() -> Leaders | None:
+    """Who leads on each problem on the usual target, at its first ranked size; None before there is a board."""
+    target = usual_target()
+    if target is None:
+        return None
+    size = ranked_sizes(target)[0]
+    lines = board_index(target=target, size=size)
+    return Leaders(
+        target.slug,
+        size,
+        {line.slug: Leader(line.best.speedup, line.entrants) for line in lines if line.best is not None},
+    )
 
 
 def solved_problems(target: str) -> list[int]:

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from portal.core import query
 from portal.core.errors import NotFound
-from problems import selectors
+from problems import selectors, solved
 from problems.filters import ProblemFilter
 from problems.highlight import render as render_code
 from problems.models import Problem, Target
@@ -29,6 +29,8 @@ def problem_list(request: HttpRequest) -> HttpResponse:
     facets = selectors.facets()
     context = {
         "page": page,
+        "leaders": solved.leaders(),
+        "own": solved.own(request.user),
         "facets": facets,
         "total": facets.total,
         "values": {name: request.GET.get(name, "") for name in ProblemFilter.base_filters},

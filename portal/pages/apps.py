@@ -12,10 +12,11 @@ class PagesConfig(AppConfig):
         is no longer shown."""
         from evaluator.serving import EVALUATORS
         from leaderboard.review import check_firsts
-        from leaderboard.selectors import solved_problems
+        from leaderboard.selectors import leaders, solved_problems
         from portal.submissions import serving, shown
+        from portal.submissions.progress import own_results
         from problems import solved
 
-        solved.answer_with(solved_problems)
+        solved.answer_with(solved.Answers(solved=solved_problems, leaders=leaders, own=own_results))
         serving.answer_with(EVALUATORS)
         shown.answer_with(check_firsts)

@@ -159,7 +159,15 @@ class RunUploadForm(forms.Form):
 class MineForm(forms.Form):
     """Filters of My work."""
 
+    SORTS = (
+        ("", "newest first"),
+        ("oldest", "oldest first"),
+        ("fastest", "fastest first"),
+        ("problem", "problem"),
+    )
+
     q = forms.CharField(max_length=100, required=False)
+    sort = forms.ChoiceField(required=False, choices=SORTS)
     state = forms.ChoiceField(required=False, choices=())
     target = forms.ChoiceField(required=False, choices=())
 
@@ -175,7 +183,7 @@ class MineForm(forms.Form):
             *((v, label) for v, label in verdict.choices or ()),
             *((v, label) for v, label in field.choices or () if v == "cancelled"),
         ]
-        for name in ("state", "target"):
+        for name in ("sort", "state", "target"):
             known = [value for value, _ in self.fields[name].choices]  # type: ignore[attr-defined]
             self.fields[name].error_messages["invalid_choice"] = (
                 f"'%(value).40s' is none of: {', '.join(filter(None, known))}."

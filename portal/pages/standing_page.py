@@ -68,6 +68,14 @@ def stale_among(rows: Iterable[Submission]) -> set[UUID]:
     return set(scores.stale().values_list("submission_id", flat=True))
 
 
+def figures_of(rows: Iterable[Submission]) -> dict[UUID, list[Score]]:
+    """The timed scores of some submissions, one a size, the fastest first."""
+    found: dict[UUID, list[Score]] = {}
+    for score in Score.objects.fastest().filter(submission__in=[row.pk for row in rows]):
+        found.setdefault(score.submission_id, []).append(score)
+    return found
+
+
 def stale_because(score: Score) -> str:
     """Why a score no longer counts, in words; empty while it is current."""
     if score.problem_revision != score.problem.score_revision:

@@ -5,12 +5,13 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import Q
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from leaderboard.models import Score
 from portal.accounts.current import signed_in
 from portal.core import query
 from portal.core.errors import DomainError, NotFound
@@ -121,17 +122,30 @@ def _initial(request: HttpRequest) -> dict[str, Any]:
 def mine(request: HttpRequest) -> HttpResponse:
     """List one's own submissions, newest first."""
     form = MineForm(request.GET)
-    rows = Submission.objects.filter(author=signed_in(request)).with_names().order_by("-created_at", "-id")
+    rows = Submission.objects.filter(author=signed_in(request)).with_names()
     query.demand_valid(form, request.GET)
-    page = query.page_of(_narrow(rows, form.cleaned_data), PAGE, request.GET)
+    page = query.page_of(
+        _sorted(_narrow(rows, form.cleaned_data), form.cleaned_data["sort"]), PAGE, request.GET
+    )
     context = {
         "page": page,
         "form": form,
         "stale": standing_page.stale_among(page.object_list),
         "quota": policies.quota_of(signed_in(request)),
-        "filtered": any(request.GET.get(name) for name in form.fields),
+        "figures": standing_page.figures_of(page.object_list),
+        "filtered": any(request.GET.get(name) for name in form.fields if name != "sort"),
     }
     return render(request, "submissions/mine.html", context)
+
+
+def _sorted(rows: QuerySet[Submission], sort: str) -> QuerySet[Submission]:
+    if sort == "fastest":
+        best = Score.objects.fastest().filter(submission=OuterRef("pk")).values("speedup")[:1]
+        return rows.annotate(best=Subquery(best)).order_by(
+            F("best").desc(nulls_last=True), "-created_at", "-id"
+        )
+    orders = {"oldest": ("created_at", "id"), "problem": ("problem__number", "-created_at", "-id")}
+    return rows.order_by(*orders.get(sort, ("-created_at", "-id")))
 
 
 def _narrow(rows: Any, wanted: dict[str, Any]) -> Any:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from django.db.models import OuterRef, Subquery
 
+from portal.accounts.models import User
 from portal.submissions.models import ModelRun, Submission
+from portal.submissions.states import State
 from problems.models import Problem, Target
 
 
@@ -77,6 +79,12 @@ def progress_of(run: ModelRun, target: Target) -> RunProgress:
         )
 
     return RunProgress(tuple(map(row, track)), tuple(map(row, beside.order_by("number"))))
+
+
+def own_results(user: User) -> dict[int, str]:
+    """Return `solved` or `tried` by primary key of the problems of which `user` sent anything, in any mode."""
+    sent = Submission.objects.filter(author=user).exclude(state=State.CANCELLED)
+    return {row["problem"]: "solved" if row["correct"] else "tried" for row in sent.counts_by("problem")}
 
 
 def targets_of(run: ModelRun) -> list[Target]:

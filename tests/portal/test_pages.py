@@ -15,6 +15,8 @@ from django.test import Client
 from django.utils import timezone
 
 from evaluator.models import Attempt
+from leaderboard import services
+from leaderboard.models import Score
 from portal.core import units
 from portal.pages import documents, figures, submission_page
 from portal.pages.words import HEADLINES, TONES
@@ -341,6 +343,30 @@ def test_my_work_filters(client: Client) -> None:
 
 
 @pytest.mark.django_db
+def test_my_work_has_figures_and_is_sorted_by_them(client: Client) -> None:
+    author = factories.UserFactory()
+    wrong = factories.judged(author, "incorrect")
+    slow, fast = factories.judged(author), factories.judged(author)
+    for row, speedup in ((slow, 0.8), (fast, 2.0)):
+        services.record_score(attempt=row.attempts.get())
+        Score.objects.filter(submission=row).update(speedup=speedup, speedup_low=0.5, speedup_high=3)
+    client.force_login(author)
+    orders = {
+        sort: [row.pk for row in client.get(f"/submissions/?sort={sort}").context["page"]]
+        for sort in ("", "oldest", "fastest")
+    }
+    assert orders == {
+        "": [fast.pk, slow.pk, wrong.pk],
+        "oldest": [wrong.pk, slow.pk, fast.pk],
+        "fastest": [fast.pk, slow.pk, wrong.pk],
+    }
+    page = client.get("/submissions/?sort=fastest").content.decode()
+    assert re.search('<td class="num nowrap">2.00×.*<td class="num nowrap">410 µs</td>', page)
+    assert ">Clear</a>" not in page
+    assert client.get("/submissions/?sort=luck").status_code == 400
+
+
+@pytest.mark.django_db
 def test_lists_do_not_ask_more_the_longer_they_are(
     client: Client, django_assert_max_num_queries: Any
 ) -> None:
@@ -350,7 +376,7 @@ def test_lists_do_not_ask_more_the_longer_they_are(
     with django_assert_max_num_queries(3):
         client.get("/")
     client.force_login(author)
-    with django_assert_max_num_queries(10):
+    with django_assert_max_num_queries(11):
         client.get("/submissions/")
 
 

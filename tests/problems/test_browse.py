@@ -78,3 +78,25 @@ def test_every_count_of_the_map_is_what_its_link_finds(client: Client) -> None:
 
 def test_an_empty_catalogue_has_a_map(client: Client) -> None:
     assert "sync_catalog" in client.get("/problems/map/").content.decode()
+
+
+def test_the_list_shows_the_best_and_ones_own_results(client: Client) -> None:
+    for slug in ("a", "b", "c"):
+        build.problem(slug)
+    run = model_run("m")
+    score(run, "a", speedup=2.5)
+    Score.objects.update(provisional=False)
+    rows = client.get("/problems/").content.decode()
+    assert "Best on cpu4" in rows
+    assert re.search(r'href="/boards/cpu4/a/">2.50×</a><span class="band">of 1 entrant</span>', rows)
+    assert "Yours" not in rows
+    me = factories.UserFactory()
+    problem = build.problem("b")
+    factories.judged(me, "incorrect", problem=problem, target=build.target())
+    factories.submission(me, problem=build.problem("c"), target=build.target(), state="cancelled")
+    client.force_login(me)
+    assert client.get("/problems/").context["own"] == {problem.pk: "tried"}
+    factories.judged(me, mode="check", problem=problem, target=build.target())
+    page = client.get("/problems/")
+    assert page.context["own"] == {problem.pk: "solved"}
+    assert 'href="/submissions/?q=b">solved</a>' in page.content.decode()
