@@ -41,7 +41,7 @@ COLUMNS = (
     Column(
         "pass_k",
         "pass@k",
-        meaning="The chance that at least one of k samples is correct; below it, that one is also faster.",
+        meaning="The chance that at least one of k samples is correct; below it, correct and faster.",
     ),
     Column(
         "geometric_mean",
