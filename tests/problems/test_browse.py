@@ -1,6 +1,7 @@
 """Browsing the catalogue: solved or not on a target, the extra track, the map of the taxonomy."""
 
 import re
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -100,3 +101,13 @@ def test_the_list_shows_the_best_and_ones_own_results(client: Client) -> None:
     page = client.get("/problems/")
     assert page.context["own"] == {problem.pk: "solved"}
     assert 'href="/submissions/?q=b">solved</a>' in page.content.decode()
+
+
+def test_the_list_asks_no_more_the_longer_it_is(client: Client, django_assert_max_num_queries: Any) -> None:
+    run = model_run("m")
+    for number in range(12):
+        score(run, f"p{number}", speedup=2.5)
+    client.force_login(factories.UserFactory())
+    client.get("/problems/")
+    with django_assert_max_num_queries(16):
+        client.get("/problems/")
