@@ -17,6 +17,8 @@ MAX_RAW = 8 << 20
 """Bytes of one rank's trace, unpacked: as lists they take twenty times as much."""
 MAX_EVENTS = 20000
 MAX_OPS = 20000
+MAX_CALLS = 8
+"""Calls that are read, more than are ever traced: each costs a walk through all events."""
 CALL, SETTLE = "pkb call", "pkb wait for the device"
 DEVICE = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 RUNTIME = frozenset({"cuda_runtime", "cuda_driver"})
@@ -78,7 +80,7 @@ class RankTrace:
 
     def calls(self) -> list[Event]:
         """The traced calls."""
-        return [e for e in self.events if e.kind == "user_annotation" and e.name.startswith(CALL)]
+        return [e for e in self.events if _marks_call(e)]
 
     def host_thread(self) -> int | None:
         """The thread that calls `solution`."""
@@ -153,8 +155,15 @@ def _rank(rank: int, item: dict[str, Any], base: int | None, first: int) -> Rank
     rows = _trace_of(item).get("events")
     events = [e for row in _items(rows, MAX_EVENTS) if (e := _event(row, shift)) is not None]
     events.sort(key=lambda e: (e.start, -e.duration))
+    calls = [e for e in events if _marks_call(e)]
+    surplus = {id(e) for e in calls[MAX_CALLS:]}
+    events = [e for e in events if id(e) not in surplus]
     log, peak = item.get("log"), item.get("device_peak")
     found = RankTrace(rank, events, notes=[_word(note) for note in _items(item.get("notes"), 4)])
+    if surplus:
+        found.notes.append(
+            f"{len(calls)} calls are marked, more than were asked for: only {MAX_CALLS} are read"
+        )
     found.device_peak = peak if type(peak) is int and 0 <= peak < 1 << 50 else None
     if isinstance(log, dict):
         found.ops = [op for row in _items(log.get("ops"), MAX_OPS) if (op := _op(row)) is not None]
@@ -162,6 +171,10 @@ def _rank(rank: int, item: dict[str, Any], base: int | None, first: int) -> Rank
         found.whole = log.get("whole") is True
         found.triton = log.get("triton") is True
     return found
+
+
+def _marks_call(event: Event) -> bool:
+    return event.kind == "user_annotation" and event.name.startswith(CALL)
 
 
 def _items(value: Any, limit: int) -> list[Any]:

@@ -48,13 +48,16 @@ WHEELS = tuple(str(folder / "bin") for folder in wheel_toolkits())
 BUILD_PATH = ("/usr/local/cuda/bin", "/usr/bin", "/bin", *WHEELS)
 HEADERS = (3, 1, 0)
 """Lines that `load_inline` puts above a source: three for CUDA, one for C++, none when asked."""
-FACTS_REVISION = 2
+FACTS_REVISION = 3
 """Raised when what is read off a build changes, since it is kept beside the library."""
 _LISTS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
 _SWITCHES = ("with_cuda", "no_implicit_headers", "with_pytorch_error_handling", "is_python_module")
-_FIELDS = frozenset({"form", "name", "sources", "functions", "extra_sycl_cflags", *_LISTS, *_SWITCHES})
+_FIELDS = frozenset(
+    {"form", "name", "sources", "headers", "functions", "extra_sycl_cflags", *_LISTS, *_SWITCHES}
+)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _SOURCE = re.compile(r"[\w+-][\w.+-]*", re.ASCII)
+_HEADER = re.compile(r"[\w+-][\w.+-]*\.(?:cuh|h)", re.ASCII)
 _INCLUDE = re.compile(r"(?:/usr/|/job|/opt/pkb/venv/)[\w./+-]*", re.ASCII)
 _HOST_FLAG = (
     r"(?:-O[0-3sg]|-Ofast|-std=[a-z+0-9]+|-[DU][A-Za-z_]\w*(?:=[\w.\"'+-]*)?|-W[\w=+-]*|-w|-g|"
@@ -144,6 +147,9 @@ def _check_paths(unit: dict[str, Any]) -> None:
             raise BuildFailed(
                 "name", f"source file {name[:60]!r}: use letters, digits and any of _ . + - in its name"
             )
+    for name in unit.get("headers", {}):
+        if not _HEADER.fullmatch(name):
+            raise BuildFailed("name", f"header {name[:60]!r}: only *.cuh and *.h lie beside a source")
     for path in unit.get("extra_include_paths") or []:
         if not _INCLUDE.fullmatch(str(path)):
             raise BuildFailed("include", f"the include path {str(path)[:100]!r} does not exist here")
@@ -160,7 +166,10 @@ def wants_cards(unit: dict[str, Any]) -> bool:
 def _is_shaped(unit: dict[str, Any]) -> bool:
     """Whether there is nothing but what `extensions.unit_of` writes: no lists a thousand deep, say."""
     sources, functions = unit.get("sources"), unit.get("functions", [])
-    if not isinstance(sources, dict) or not unit.keys() <= _FIELDS:
+    headers = unit.get("headers", {})
+    if not isinstance(sources, dict) or not isinstance(headers, dict) or not unit.keys() <= _FIELDS:
+        return False
+    if not _is_texts(list(headers.values())):
         return False
     listed = [one for text in sources.values() for one in (text if isinstance(text, list) else [text])]
     named = list(functions.values()) if isinstance(functions, dict) else functions
@@ -324,6 +333,8 @@ class Builder:
             shutil.copytree(RANK_CODE, box.folder / "rank", ignore=shutil.ignore_patterns("__pycache__"))
             (box.folder / "job").mkdir()
             (box.folder / "job" / "unit.json").write_text(json.dumps(unit))
+            for name, text in unit.get("headers", {}).items():
+                (box.folder / "job" / name).write_text(text, "utf-8", "replace")
             for path in [box.folder, *box.folder.rglob("*")]:
                 path.chmod(0o755 if path.is_dir() else 0o644)
             with beside.at_work(box):
@@ -384,13 +395,13 @@ def source_line(log: str, source: str) -> tuple[str, int | None]:
     """The compiler's first error and the line of the author's file that it speaks of, if found.
 
     The compiler quotes the offending source line below its error; that text is looked up in the file. Where it
-    stands there more than once, the compiler's own line number decides.
+    stands there more than once, the compiler's own line number decides. Lines are Python's: a form feed ends none.
     """
     lines = log.splitlines()
     if (place := first_error(lines)) is None:
         return "", None
     index, head = place
-    line, own = lines[index], source.splitlines()
+    line, own = lines[index], re.split(r"\r\n|\r|\n", source)
     message = re.sub(r"^\S*/", "", line.strip())
     for quoted in lines[index + 1 : index + 4]:
         match = re.match(r"\s*\d+ \| (.*)", quoted)

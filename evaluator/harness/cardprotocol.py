@@ -45,6 +45,8 @@ COSTS, BLOCKS = 7, 5
 CALM_CALLS, CALM_TRIES = 4, 5
 RESTLESS = 2.0
 """So many times as long an empty turn takes at least while somebody else's kernel is on a card: its time slices."""
+SLOWED = 1.3
+"""The reference under the gate in pairs, against alone. Beside honest files at most 1.06 (8 `paper` scores, h200x2)."""
 TIE_S = 3e-6
 """Two times per call that are closer than this are not told apart: as far as a file can move the gate."""
 
@@ -61,6 +63,8 @@ class CardTiming:
     host: list[tuple[float | None, float | None]] = field(default_factory=list)
     stream_cost: float = 0.0
     gate_cost: float = 0.0
+    alone: list[float] = field(default_factory=list)
+    """The reference under the gate with no other job at work, before and after the pairs."""
     calls: int = 0
     """Timed calls of either side."""
     restless: int = 0
@@ -82,6 +86,18 @@ class CardTiming:
         pairs = zip(self.stream, self.gate, strict=True)
         gaps = [self.ranked(s[1], g[1]) - self.ranked(s[0], g[0]) for s, g in pairs]
         return bool(gaps) and abs(median(gaps)) < TIE_S
+
+    @property
+    def slowed(self) -> bool:
+        """Whether the cards did the reference's work far slower between the submission's turns than alone.
+
+        By the gate, which leaves the host's pace out. What a file left at work on a card, or on a link, where no empty
+        turn need wait for it, is over once its job is.
+        """
+        if not self.alone or not self.gate:
+            return False
+        alone = max(max(self.alone) - self.gate_cost, 0.0)
+        return median(pair[0] for pair in self.gate) - self.gate_cost > SLOWED * alone + TIE_S
 
     def on_the_card(self) -> Speedup | None:
         """The speedup by the gate alone, which leaves the host's launches out; None where a call takes no time."""
@@ -292,6 +308,7 @@ class CardSession(Session):
             streams.append(self._batch(self.reference, "stream", calls, staged).seconds)
             gates.append(self._batch(self.reference, "gate", calls[:gated], staged[:gated]).seconds)
         stream, gate = median(streams[1:]), median(gates[1:])
+        self.card.alone.append(gate)
         if self._block is None:
             by_stream, by_gate = self.card.net(stream, gate)
             self._block = (by_gate < by_stream / 2, self.card.gate_cost)

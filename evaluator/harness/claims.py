@@ -142,6 +142,12 @@ def describe(claim: Any) -> str:
     return repr(body)
 
 
+_ADVICE = {
+    "AsyncCollectiveTensor": "is of a collective still under way; wait for it with "
+    "`torch.distributed._functional_collectives.wait_tensor`"
+}
+
+
 def difference(got: Any, want: Any, path: str = "", *, any_dtype: bool = False) -> tuple[str, str] | None:
     """The first place where two claims differ: (kind, sentence), else None.
 
@@ -156,7 +162,10 @@ def difference(got: Any, want: Any, path: str = "", *, any_dtype: bool = False) 
 def _difference(got: Any, want: Any, path: str, where: str, any_dtype: bool) -> tuple[str, str] | None:
     ((have, mine),), ((need, theirs),) = got.items(), want.items()
     if have == "x":
-        return "type", f"{where} is a {mine}; return tensors, numbers and lists or dicts of them"
+        return (
+            "type",
+            f"{where} {_ADVICE.get(mine, f'is a {mine}; return tensors, numbers and lists or dicts of them')}",
+        )
     if have != need:
         return "structure", f"{where} is {describe(got)}, expected {describe(want)}"
     if have == "t":

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 import tomllib
+import traceback
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -165,6 +166,9 @@ def _one(judge: Judge, task: Task) -> dict[str, Any]:
         found = _fault(task.slug, refusal.code, str(refusal))
     except (JudgeFault, SandboxError, UnknownProblem) as error:
         found = _fault(task.slug, "fault", str(error)[:2000])
+    except Exception as error:  # noqa: BLE001 (what goes wrong with one file must not cost the results of the others)
+        traceback.print_exc()
+        found = _fault(task.slug, "fault", f"{type(error).__name__}: {error}"[:2000])
     found["wall_s"] = time.perf_counter() - start
     found["file"] = Path(task.path).name
     return found

@@ -18,6 +18,7 @@ from typing import Any
 from evaluator.harness.reports import JobFailed, RankReport, own_frames, read_message, told
 from evaluator.harness.sandbox import FreezeFailed
 from evaluator.harness.sandbox.logs import clean_text
+from evaluator.harness.sandbox.processes import busy_ticks
 from evaluator.harness.warm import Template
 from problems.registry import Target
 
@@ -46,6 +47,7 @@ class Talk:
         self._poll = select.poll()
         self._build_until: float | None = None
         self._compiler_seen = -BETWEEN_S
+        self._compiled: dict[int, int] = {}
         self._long = False
         self._woken = 0.0
         """When the last message came in: reading it is not the ranks' time."""
@@ -267,15 +269,20 @@ class Talk:
         return now - self._compiler_seen < BETWEEN_S
 
     def _compiles(self) -> bool:
-        """Whether a program of the host's compiler runs inside; a mere name or a copy does not count."""
+        """Whether a program of the host's compiler has computed since the last look.
+
+        A mere name or a copy does not count, nor one that waits for its input.
+        """
+        ticks = {}
         for pid in self.box.pids():
             try:
                 program = Path(os.readlink(f"/proc/{pid}/exe"))
             except OSError:
                 continue
             if program.name in BUILDERS and str(program).startswith(("/usr/", sys.prefix, "/opt/pkb/venv/")):
-                return True
-        return False
+                ticks[pid] = busy_ticks(pid) or 0
+        known, self._compiled = self._compiled, ticks
+        return any(known.get(pid, 0) < now for pid, now in ticks.items())
 
     def _build_limit(self) -> float:
         return float(self.target.data.get("deadlines", {}).get("build_s", 300))

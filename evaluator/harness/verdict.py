@@ -309,7 +309,7 @@ def _places(failure: JobFailed) -> dict[int, str]:
     found = {}
     for rank, text in failure.stacks.items():
         # Several threads may be listed; the one that runs the file is what we want.
-        frames = re.findall(r'File "([^"]+)", line (\d+) in (\S+)', text)
+        frames = re.findall(r'File "([^"]+)", line (\d{1,7}) in (\S+)', text)
         own = next(((line, name) for path, line, name in frames if path.endswith("solution.py")), None)
         waits = [name for path, _, name in frames if "distributed_c10d" in path]
         collective = next((name for name in waits if name not in ("wrapper", "wait")), None)
@@ -324,7 +324,7 @@ def at_line(crash: Verdict, stderr: str) -> Verdict:
     The stream is the rank's own: a file that writes something of the kind there misleads its author alone.
     """
     stacks = re.findall(r"^Current thread 0x.*\n((?: +File .*\n)+)", stderr, re.M)
-    own = re.search(r'/solution\.py", line (\d+)', stacks[-1]) if stacks else None
+    own = re.search(r'/solution\.py", line (\d{1,7})\b', stacks[-1]) if stacks else None
     if own is None:
         return crash
     return replace(crash, first_line=int(own[1]), message=f"{crash.message.rstrip('.')} in line {own[1]}.")

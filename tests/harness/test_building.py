@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -58,3 +60,29 @@ def test_a_build_goes_on_between_two_runs_of_the_compiler(monkeypatch: pytest.Mo
 
 def test_a_compiler_that_never_ends_has_its_own_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ended_after(monkeypatch, [(0, 10_000)]) == pytest.approx(BUILD_S)
+
+
+def test_a_compiler_counts_while_it_computes() -> None:
+    """One that waits for its input was taken for a build: a hang beside it had five minutes instead of its 20 s."""
+    program = subprocess.run(
+        ["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    compiler = subprocess.Popen(
+        [program, "-quiet", "-O2", "-o", "/dev/null", "-"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert compiler.stdin is not None
+    it: Any = talk.Talk.__new__(talk.Talk)
+    it.box, it._compiled = SimpleNamespace(pids=lambda: [compiler.pid]), {}
+    try:
+        until = time.monotonic() + 60.0
+        while it._compiles():  # it starts
+            assert time.monotonic() < until
+        work = "constexpr int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\nconst int x = f(40);\n"
+        compiler.stdin.write(work.encode())
+        compiler.stdin.close()
+        while not it._compiles():
+            assert compiler.poll() is None
+            assert time.monotonic() < until
+    finally:
+        compiler.kill()
+        compiler.wait()

@@ -113,6 +113,14 @@ def test_a_line_that_stands_twice_is_told_apart_by_the_compilers_number() -> Non
     assert source_line(log.replace("(7)", "(6)"), author)[1] == 3
 
 
+def test_lines_of_the_file_are_pythons() -> None:
+    """Neither a form feed nor another separator that Unicode knows ends one."""
+    author = 'a = 1  # \f \x1d \u2028\r\nB = r"""\nx = y;\n"""\n'
+    log = 'cuda.cu(2): error: identifier "y" is undefined\n  x = y;\n  ^\n'
+
+    assert source_line(log, author)[1] == 3
+
+
 def test_an_error_in_another_file_keeps_its_name_and_line() -> None:
     message, line = source_line('/job/k.cu(5): error: expected a ";"\n  int a\n', "import torch\n")
 
@@ -238,9 +246,52 @@ def test_two_sources_of_one_name_are_not_taken_for_one(
         path.parent.mkdir()
         path.write_text(f"// {path}")
 
-    assert list(extensions._files_unit("mine", str(paths[0]))["sources"]) == ["k.cpp"]
+    assert list(extensions.files_unit(str(tmp_path), "mine", str(paths[0]))["sources"]) == ["k.cpp"]
     with pytest.raises(ValueError, match=r"are named k\.cpp"):
-        extensions._files_unit("mine", [str(path) for path in paths])
+        extensions.files_unit(str(tmp_path), "mine", [str(path) for path in paths])
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The rank's module that turns calls into units."""
+    monkeypatch.syspath_prepend(str(RANK_CODE))
+    return importlib.import_module("extensions")
+
+
+def test_arguments_by_position_are_those_by_name(recorder: Any, tmp_path: Path) -> None:
+    """torch takes both. Flags by position were dropped: a file was compiled without its -O3, and nobody told."""
+    source = tmp_path / "k.cpp"
+    source.write_text("int a;")
+    here, path = str(tmp_path), str(source)
+
+    by_position = recorder.files_unit(here, "mine", [path], ["-O3"])
+    assert by_position == recorder.files_unit(here, name="mine", sources=path, extra_cflags=["-O3"])
+    assert by_position["extra_cflags"] == ["-O3"]
+    inline = recorder.inline_unit(here, "mine", "int f();", None, None, ["f"])
+    assert inline == recorder.inline_unit(here, "mine", cpp_sources="int f();", functions=["f"])
+    with pytest.raises(TypeError, match="sources"):
+        recorder.files_unit(here, "mine")
+
+
+def test_another_header_beside_the_source_is_another_library(recorder: Any, tmp_path: Path) -> None:
+    call = (str(tmp_path), "mine", '#include "twice.h"')
+    alone = recorder.inline_unit(*call)
+    found = []
+    for factor in (2, 3):
+        (tmp_path / "twice.h").write_text(f"inline float twice(float x) {{ return {factor} * x; }}")
+        found.append(recorder.inline_unit(*call))
+        assert builds.check_unit(found[-1]) is found[-1]
+
+    assert "headers" not in alone  # what lies in caches keeps its name
+    assert len({builds.unit_hash(unit) for unit in (alone, *found)}) == 3
+
+
+@pytest.mark.parametrize(
+    "headers", [{"../a.h": ""}, {"unit.json": "{}"}, {"a.h": 1}, ["a.h"], {"a.h": ["x"]}]
+)
+def test_headers_that_no_bundle_holds_are_refused(headers: Any) -> None:
+    with pytest.raises(BuildFailed):
+        builds.check_unit(unit("") | {"headers": headers})
 
 
 def test_kernels_with_long_names_have_rows_of_their_own() -> None:

@@ -87,6 +87,7 @@ def test_words_of_ranks_can_be_stored_and_shown() -> None:
         ({"l": [MATRIX]}, "structure"),
         ({"v": None}, "structure"),
         ({"x": "ndarray"}, "type"),
+        ({"x": "AsyncCollectiveTensor"}, "type"),
     ],
 )
 def test_differences(got: Any, kind: str | None) -> None:

@@ -119,6 +119,16 @@ def test_a_size_that_does_not_fit_costs_its_own_row_only() -> None:
     assert (row["code"], row["message"]) == ("size.too_large_for_target", "size large does not fit")
 
 
+def test_a_fault_of_ours_with_one_file_costs_its_own_row_only() -> None:
+    class Broken:
+        def score(self, **_: Any) -> dict[str, Any]:
+            raise ValueError("Exceeds the limit (4300 digits)")
+
+    judge: Any = Broken()
+    row = many._one(judge, Task("x", "x.py", None, "check", 60.0))
+    assert (row["verdict"], row["message"]) == ("infra_error", "ValueError: Exceeds the limit (4300 digits)")
+
+
 def test_side_by_side_only_without_a_clock() -> None:
     with pytest.raises(ValueError, match="never two timed jobs"):
         many.score_many("cpu4", [], size=None, protocol="quick", workers=2, out=None)

@@ -125,6 +125,7 @@ FRAMES = (
             None,
         ),
         (f"a traceback of the file's own:\n{FRAMES}", None),
+        (f"Current thread 0x1 (most recent call first):\n{FRAMES.replace('4', '4' * 5000)}", None),
         ("", None),
     ],
 )

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from evaluator.harness import run
+from evaluator.harness.cardprotocol import CardTiming
 from evaluator.harness.protocol import ENOUGH_S, LEAST_PAIRS, LEAST_WARMUP, Plan, Session, Timing
 
 
@@ -28,8 +29,29 @@ def test_slowed_is_twice_as_slow_as_alone(
 ) -> None:
     timing = Timing(pairs=[(beside, 1.0)] * 6, before=before, after=after)
     assert timing.slowed is slowed
-    timing.card = cast(Any, SimpleNamespace())
-    assert not timing.slowed
+
+
+@pytest.mark.parametrize(
+    ("beside_us", "alone_us", "slowed"),
+    [
+        (342, (340, 341), False),
+        (348, (340, 341), False),  # 3 us are not told apart
+        (395, (340, 341), True),  # 95 us of work where alone it was 41: copies that a file left on the link
+        (395, (340, 390), False),  # the card was slow afterwards, too: the drift tells
+        (395, (), False),  # never measured alone
+    ],
+)
+def test_on_cards_the_gate_tells_whether_the_reference_was_slowed(
+    beside_us: float, alone_us: tuple[float, ...], slowed: bool
+) -> None:
+    """How fast the host launches does not count: the pairs' stream times are four times those of a quiet host."""
+    card = CardTiming(24, gate_cost=300e-6, alone=[1e-6 * alone for alone in alone_us])
+    card.gate = [(1e-6 * beside_us, 1e-3)] * 6
+    card.stream = [(4e-4, 4e-4)] * 6
+    timing = Timing(pairs=[(4e-4, 4e-4)] * 6, card=card)
+    if alone_us:
+        timing.before, timing.after = 1e-4, 1e-4
+    assert timing.slowed is slowed
 
 
 class _Slept(Session):

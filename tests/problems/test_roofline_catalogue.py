@@ -104,3 +104,12 @@ def test_the_strict_floor_lies_below_every_phase_account(problem: registry.Probl
             floor = problem.floor(size, target)
             assert floor is not None
             assert 0 < floor <= roofline.roof_seconds(phases) * (1 + 1e-9), (ranks, size)
+
+
+@pytest.mark.parametrize(("slug", "bytes_of_an_element"), [("allreduce", 1), ("allgather", 3 * 2)])
+def test_what_passes_with_half_of_the_bits_is_not_impossible(slug: str, bytes_of_an_element: int) -> None:
+    """Eight bits for a bfloat16 sum pass its tolerance, so that no time they allow may be called impossible."""
+    problem = registry.load_problem(slug)
+    elements = 1024 * 1024
+    floor = problem.floor("default", OFFICIAL)
+    assert floor == pytest.approx(elements * bytes_of_an_element / (OFFICIAL.hardware.link_gbs * 1e9))

@@ -11,6 +11,7 @@ import glob
 import json
 import os
 import shutil
+import subprocess
 import sys
 from typing import Any
 
@@ -23,6 +24,11 @@ LOG = "/tmp/build.log"  # noqa: S108
 MAX_LOG, MAX_TOLD = 4 << 20, 60000
 
 
+def _linker_finds(library: str) -> bool:
+    told = subprocess.run(["c++", f"-print-file-name={library}"], capture_output=True, text=True, check=False)
+    return os.path.isabs(told.stdout.strip())
+
+
 def _find_toolkit(cpp_extension: Any) -> None:
     """Let a torch without CUDA compile for cards too (a build needs the compiler, not the driver), and wheels link.
 
@@ -31,10 +37,11 @@ def _find_toolkit(cpp_extension: Any) -> None:
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         return
-    instead: dict[str, list[str]] = {}
+    # A shared library links without the driver's, which a machine without cards has not.
+    instead: dict[str, list[str]] = {} if _linker_finds("libcuda.so") else {"-lcuda": []}
     if cpp_extension.CUDA_HOME is None:
         cpp_extension.CUDA_HOME = os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))
-        instead = {"-lc10_cuda": [], "-ltorch_cuda": []}
+        instead |= {"-lc10_cuda": [], "-ltorch_cuda": []}
     folder = os.path.join(cpp_extension.CUDA_HOME, "lib")
     if not glob.glob(os.path.join(cpp_extension.CUDA_HOME, "lib*", "libcudart.so")):
         instead["-lcudart"] = [f"-l:{os.path.basename(p)}" for p in glob.glob(f"{folder}/libcudart.so.*")[:1]]
@@ -61,6 +68,7 @@ def _build(unit: dict[str, Any]) -> None:
         if key in unit:
             options[key] = unit[key]
     os.makedirs(FOLDER)
+    beside = os.path.dirname(FOLDER)
     if unit["form"] == "inline":
         if unit["functions"]:
             options["functions"] = unit["functions"]
@@ -75,8 +83,10 @@ def _build(unit: dict[str, Any]) -> None:
         for key in ("no_implicit_headers", "with_pytorch_error_handling"):
             options.pop(key, None)
         paths = []
+        for name in unit.get("headers", ()):
+            shutil.copy(f"/job/{name}", beside)
         for name, text in unit["sources"].items():
-            paths.append(os.path.join(os.path.dirname(FOLDER), os.path.basename(name)))
+            paths.append(os.path.join(beside, os.path.basename(name)))
             with open(paths[-1], "w", encoding="utf-8") as stream:
                 stream.write(text)
         cpp_extension.load(unit["name"], paths, build_directory=FOLDER, **options)

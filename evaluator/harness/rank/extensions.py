@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import inspect
 import os
 import sys
 from typing import Any
@@ -20,6 +21,8 @@ _load = cpp_extension.load
 LATE: list[str] = []
 RECORDS = "only_records"
 """Marks a `load_inline` that compiles nothing: what it is asked for need not run here."""
+HEADERS = (".cuh", ".h")
+"""Endings of the files beside `solution.py` that sources may include."""
 LISTS = ("functions", "extra_cflags", "extra_cuda_cflags", "extra_sycl_cflags", "extra_ldflags")
 
 
@@ -29,27 +32,43 @@ def _texts(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else [str(item) for item in value]
 
 
-def unit_of(form: str, name: Any, sources: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+def unit_of(form: str, sources: dict[str, Any], options: dict[str, Any], folder: str) -> dict[str, Any]:
     """One build as JSON data. `form` is inline or files; sources is {name: text} or {kind: [text]}."""
+    name = options["name"]
     unit: dict[str, Any] = {"form": form, "name": str(name), "sources": sources}
     for key in (*LISTS, "extra_include_paths"):
         value = options.get(key)
         unit[key] = dict(value) if isinstance(value, dict) else _texts(value)
+    if headers := _headers(folder):
+        unit["headers"] = headers
     for key in ("with_cuda", "no_implicit_headers", "with_pytorch_error_handling", "is_python_module"):
         if options.get(key) is not None:
             unit[key] = bool(options[key])
     return unit
 
 
-def _inline_unit(
-    name: Any, cpp_sources: Any = None, cuda_sources: Any = None, **options: Any
-) -> dict[str, Any]:
-    return unit_of("inline", name, {"cpp": _texts(cpp_sources), "cuda": _texts(cuda_sources)}, options)
+def _headers(folder: str) -> dict[str, str]:
+    """What a source may include of the bundle, by name: another header is another library."""
+    found = {}
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(HEADERS):
+            with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as stream:
+                found[name] = stream.read()
+    return found
 
 
-def _files_unit(name: Any, sources: Any, **options: Any) -> dict[str, Any]:
-    texts = {}
-    for path in _texts(sources):
+def inline_unit(folder: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """The build that a call of `load_inline` asks for; the bundle lies in `folder`."""
+    asked = inspect.signature(_load_inline).bind(*args, **kwargs).arguments
+    sources = {kind: _texts(asked.get(f"{kind}_sources")) for kind in ("cpp", "cuda")}
+    return unit_of("inline", sources, asked, folder)
+
+
+def files_unit(folder: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """The build that a call of `load` asks for. ValueError where two sources have one name."""
+    asked = inspect.signature(_load).bind(*args, **kwargs).arguments
+    name, texts = asked["name"], {}
+    for path in _texts(asked["sources"]):
         base = os.path.basename(path)
         if base in texts:
             raise ValueError(
@@ -57,7 +76,7 @@ def _files_unit(name: Any, sources: Any, **options: Any) -> dict[str, Any]:
             )
         with open(path, encoding="utf-8") as stream:
             texts[base] = stream.read()
-    return unit_of("files", name, texts, options)
+    return unit_of("files", texts, asked, folder)
 
 
 class _Anything:
@@ -69,15 +88,15 @@ class _Anything:
         return lambda *args, **kwargs: None
 
 
-def record(units: list[dict[str, Any]]) -> None:
-    """From now on builds are only noted down in `units`."""
+def record(units: list[dict[str, Any]], folder: str) -> None:
+    """From now on builds are only noted down in `units`; the file's bundle lies in `folder`."""
 
-    def inline(name: Any, *args: Any, **kwargs: Any) -> Any:
-        units.append(_inline_unit(name, *args, **kwargs))
+    def inline(*args: Any, **kwargs: Any) -> Any:
+        units.append(inline_unit(folder, *args, **kwargs))
         return _Anything()
 
-    def files(name: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
-        units.append(_files_unit(name, sources, **kwargs))
+    def files(*args: Any, **kwargs: Any) -> Any:
+        units.append(files_unit(folder, *args, **kwargs))
         return _Anything()
 
     setattr(inline, RECORDS, True)
@@ -85,12 +104,13 @@ def record(units: list[dict[str, Any]]) -> None:
 
 
 def _ready(folder: str, unit: dict[str, Any]) -> str | None:
-    path = os.path.join(folder, unit_hash(unit), unit["name"] + ".so")
+    path = os.path.join(folder, "ext", unit_hash(unit), unit["name"] + ".so")
     return path if os.path.exists(path) else None
 
 
-def _import(name: str, path: str, is_python_module: bool = True) -> Any:
-    if not is_python_module:
+def _import(unit: dict[str, Any], path: str) -> Any:
+    name = unit["name"]
+    if not unit.get("is_python_module", True):
         import torch
 
         torch.ops.load_library(path)
@@ -106,20 +126,20 @@ def _import(name: str, path: str, is_python_module: bool = True) -> Any:
 
 
 def use_ready(folder: str) -> None:
-    """From now on a build whose library lies in `folder` is only loaded; others are built late."""
+    """From now on a build whose library lies in `folder`/ext is only loaded; others are built late."""
 
-    def inline(name: Any, *args: Any, **kwargs: Any) -> Any:
-        path = _ready(folder, _inline_unit(name, *args, **kwargs))
-        if path:
-            return _import(name, path, kwargs.get("is_python_module", True))
-        LATE.append(str(name))
-        return _load_inline(name, *args, **kwargs)
+    def inline(*args: Any, **kwargs: Any) -> Any:
+        unit = inline_unit(folder, *args, **kwargs)
+        if path := _ready(folder, unit):
+            return _import(unit, path)
+        LATE.append(unit["name"])
+        return _load_inline(*args, **kwargs)
 
-    def files(name: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
-        path = _ready(folder, _files_unit(name, sources, **kwargs))
-        if path:
-            return _import(name, path, kwargs.get("is_python_module", True))
-        LATE.append(str(name))
-        return _load(name, sources, *args, **kwargs)
+    def files(*args: Any, **kwargs: Any) -> Any:
+        unit = files_unit(folder, *args, **kwargs)
+        if path := _ready(folder, unit):
+            return _import(unit, path)
+        LATE.append(unit["name"])
+        return _load(*args, **kwargs)
 
     cpp_extension.load_inline, cpp_extension.load = inline, files

@@ -130,7 +130,7 @@ class Rank:
             raise _Ended
         import extensions
 
-        extensions.use_ready(f"{folder}/ext")
+        extensions.use_ready(folder)
         self.late_builds = extensions.LATE
         module = _load(f"{folder}/solution.py", "solution")
         self.solution = getattr(module, "solution", None)
@@ -309,7 +309,7 @@ class Rank:
         import extensions
 
         units: list[dict[str, Any]] = []
-        extensions.record(units)
+        extensions.record(units, self.order["job_folder"])
         note = ""
         try:
             _load(self.order["job_folder"] + "/solution.py", "solution")

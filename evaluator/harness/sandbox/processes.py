@@ -71,6 +71,15 @@ def start_ticks(pid: int) -> int | None:
         return None
 
 
+def busy_ticks(pid: int) -> int | None:
+    """Clock ticks that a process has computed so far; None when it is gone."""
+    try:
+        words = _stat(pid)
+    except OSError:
+        return None
+    return int(words[11]) + int(words[12])
+
+
 def name(pid: int) -> str:
     """The name of a process; empty when it is gone."""
     try:
