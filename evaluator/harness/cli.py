@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -185,27 +186,31 @@ def _gate_one(problem: Problem, pool: TrustedRanks, args: argparse.Namespace) ->
 
 
 def _score(args: argparse.Namespace) -> int:
-    from evaluator.harness.judge import Judge
-    from evaluator.harness.looking import TRACE
+    from evaluator.harness.warm import Pool
 
     def say(stage: str, detail: dict[str, object]) -> None:
         print(f"… {stage} {' '.join(f'{k}={v}' for k, v in detail.items())}".rstrip(), file=sys.stderr)
 
     def keep(name: str, content: bytes) -> None:
-        if args.trace and name == TRACE:
+        if args.trace and name == looking.TRACE:
             args.trace.write_bytes(content)
 
     try:
-        with Judge(args.target, single=True) as judge:
-            found = judge.score(
-                problem=args.problem,
-                solution=args.solution,
-                size=args.size,
-                protocol=args.protocol,
-                on_stage=None if args.quiet else say,
-                on_artifact=keep,
-                seed=args.seed,
-            )
+        with closing(Pool.begin(args.target)) as pool:
+            # Only now, since it takes seconds: these import torch.
+            from evaluator.harness import looking
+            from evaluator.harness.judge import Judge
+
+            with Judge(args.target, single=True, pool=pool) as judge:
+                found = judge.score(
+                    problem=args.problem,
+                    solution=args.solution,
+                    size=args.size,
+                    protocol=args.protocol,
+                    on_stage=None if args.quiet else say,
+                    on_artifact=keep,
+                    seed=args.seed,
+                )
     except (JudgeFault, SandboxError) as error:
         print(f"fault of the judge: {error}", file=sys.stderr)
         return 3

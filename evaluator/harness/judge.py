@@ -41,11 +41,12 @@ class Judge:
         shared: bool = False,
         ahead: bool | None = None,
         single: bool = False,
+        pool: Pool | None = None,
     ) -> None:
         """`warm` templates are kept waiting. `shared`: other judges use the cards too (nothing is timed).
 
         `ahead`: build what `prepare` names while another file is scored; by default where there are cards.
-        `single`: no other file follows, so no templates are started for one.
+        `single`: no other file follows, so no templates are started for one. `pool`: templates begun already.
         """
         self._shared, self._single = shared, single
         self.target = load_target(target)
@@ -57,7 +58,7 @@ class Judge:
         self.host = host_grade()
         if self.host.grade != "none" and (wrong := self_check().problems):
             raise JudgeFault("the sandbox of this host is not tight: " + "; ".join(wrong))
-        self._pool = Pool(self.target, warm, isolated=self.host.grade != "none")
+        self._pool = pool or Pool(self.target, warm, isolated=self.host.grade != "none")
         self.builder = Builder(self.target)
         wanted = self.target.device == "cuda" if ahead is None else ahead
         self._ahead = Ahead(self.target, self.builder) if wanted and self.host.grade != "none" else None

@@ -18,13 +18,11 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from evaluator.harness.channel import channel
 from evaluator.harness.errors import JudgeFault
 from evaluator.harness.plainbox import PlainBox
-from evaluator.harness.sandbox import Sandbox, SandboxSpec, python_inside
-from problems.registry import Target
+from evaluator.harness.sandbox import Sandbox, SandboxSpec, host_grade, python_inside
+from problems.registry import Target, load_target
 
 RANK_CODE = Path(__file__).parent / "rank"
 NCCL_INSIDE = "/opt/pkb/nccl/libnccl.so.2"
@@ -159,6 +157,8 @@ class Template:
 
     def _same_versions(self, inside: dict[str, Any]) -> None:
         """A wrong bind silently runs another Python; scores of it would be of another judge."""
+        import torch  # here, so that templates can be started before a command imports it
+
         ours = {"python": platform.python_version(), "torch": torch.__version__}
         if {key: inside.get(key) for key in ours} != ours:
             raise JudgeFault(f"the sandbox runs {inside}, the supervisor {ours}")
@@ -192,6 +192,11 @@ class Pool:
         self._waiting: deque[Template] = deque()
         self._made = 0
         self.refill()
+
+    @classmethod
+    def begin(cls, target: str) -> Pool:
+        """Templates for a command that has not imported torch yet: it takes both sides the same seconds."""
+        return cls(load_target(target), isolated=host_grade().grade != "none")
 
     def refill(self) -> None:
         """Start templates until `size` are waiting or warming up."""

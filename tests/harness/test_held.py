@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from problems.registry import load_problem
 
 pytestmark = pytest.mark.processes
 
-HONEST = Path(__file__).resolve().parents[1] / "adversary" / "honest"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def held_job(judge: Judge, text: str) -> tuple[Job, Cases]:
@@ -53,3 +55,9 @@ def test_what_the_import_raises_is_told_as_ever(judge: Judge) -> None:
         job.close()
     assert caught.value.phase == "import"
     assert any("not today" in str(report.error) for report in caught.value.ranks)
+
+
+def test_templates_begin_before_a_command_has_imported_torch() -> None:
+    """Both take the same seconds: one after the other they were a sixth of a score on cards."""
+    code = "import sys; from evaluator.harness import cli, warm; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
