@@ -195,7 +195,7 @@ def _fields(result: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
     return {
         "target": target,
         "problem": _problem(result),
-        "size": _word(result, "size", 16),
+        "size": _size(result, target),
         "label": re.split(r"[/\\]", _word(result, "file", 4096, "").rstrip("/\\"))[-1][:160]
         or "without a name",
         "source_sha256": _word(result, "source_sha256", 64, ""),
@@ -268,6 +268,14 @@ def _target(result: dict[str, Any], environment: dict[str, Any]) -> Target:
     if family and names and not any(family in name for name in names):
         raise Refused(f"says {slug}, but was measured on {cards[0]!s:.60}")  # type: ignore[index]
     return target
+
+
+def _size(result: dict[str, Any], target: Target) -> str:
+    """One of the sizes that the target judges: no board would show another."""
+    size = _word(result, "size", 16)
+    if size not in target.cells:
+        raise Refused(f"has the size {size!r}; {target.slug} judges {', '.join(target.cells)}")
+    return size
 
 
 def _problem(result: dict[str, Any]) -> Problem:

@@ -35,11 +35,19 @@ def _needs(source: Source) -> str:
                 return _CUDA
     if not is_readable(source.main) or not any(word in source.main for word in _WORDS):
         return ""
-    found = {_found(node) for node in ast.walk(ast.parse(source.main))}
+    nodes = list(ast.walk(ast.parse(source.main)))
+    names = _names_of_triton(nodes)
+    found = {_found(node, names) for node in nodes}
     return next((what for what in (_CUDA, _TRITON) if what in found), "")
 
 
-def _found(node: ast.AST) -> str:
+def _names_of_triton(nodes: list[ast.AST]) -> set[str]:
+    """What the file calls the module (`import triton as tr`)."""
+    imported = [alias for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    return {"triton", *(it.asname for it in imported if it.name == "triton" and it.asname)}
+
+
+def _found(node: ast.AST, triton: set[str]) -> str:
     match node:
         case ast.keyword(arg="cuda_sources", value=value):
             return "" if _is_nothing(value) else _CUDA
@@ -47,8 +55,10 @@ def _found(node: ast.AST) -> str:
             name = func.id if isinstance(func, ast.Name) else getattr(func, "attr", "")
             third = name == "load_inline" and len(args) > 2 and not _is_nothing(args[2])
             return _CUDA if third or name == "compile_cuda_extension" else ""
-        case ast.Attribute(value=ast.Name(id="triton"), attr="jit"):
-            return _TRITON
+        case ast.Attribute(value=ast.Name(id=module), attr="jit"):
+            return _TRITON if module in triton else ""
+        case ast.ImportFrom(module="triton", names=names):
+            return _TRITON if any(it.name == "jit" for it in names) else ""
     return ""
 
 

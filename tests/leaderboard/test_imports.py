@@ -179,7 +179,7 @@ def test_the_list_says_how_good_a_figure_is_and_where_it_comes_from(
 def test_every_run_of_a_document_has_its_own_environment(places) -> None:
     runs = [{"run": n, "environment": {"cards": ["NVIDIA H200"], "driver": n}} for n in (1, 2)]
     for number in (1, 2):
-        result = made_elsewhere(target="h200x4", run=number, environment={})
+        result = made_elsewhere(target="h200x4", size="large", run=number, environment={})
         made, new = import_result(result=result, origin="a.json", document={"runs": runs})
         assert new
         assert made.environment["driver"] == number
@@ -220,6 +220,8 @@ def test_an_imported_result_is_marked_and_never_has_a_place(client: Client, plac
         ({"verdict": None}, "has no verdict"),
         ({"protocol": 3}, "has no protocol"),
         ({"size": None}, "has no size"),
+        ({"size": "large"}, "has the size 'large'; cpu4 judges tiny"),
+        ({"target": "h200x4"}, "has the size 'tiny'; h200x4 judges default, large"),
     ],
 )  # fmt: skip
 def test_a_bad_result_gets_its_line_and_the_rest_goes_on(places, tmp_path: Path, fields, why: str) -> None:

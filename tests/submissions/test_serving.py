@@ -142,6 +142,9 @@ CUDA = {
     "by place": "cpp_extension.load_inline('k', '', SOURCE)",
     "by our helper": "compile_cuda_extension('k', SOURCE)",
     "Triton": "triton.jit(SOURCE)",
+    "Triton by another name": "load()\n    import triton as tr\n    return tr.jit(SOURCE)",
+    "Triton's decorator alone": "load()\n    from triton import cdiv, jit as kernel",
+    "a jit that is not Triton's": "load()\n    from triton import cdiv\n    return torch.jit(SOURCE)",
     "C++ alone": "load_inline(name='k', cpp_sources=SOURCE, cuda_sources=None)",
     "a word in a text": "'compile_cuda_extension(), cuda_sources=, triton.jit'",
 }
@@ -159,11 +162,11 @@ def test_what_runs_on_cards_only_is_taken_for_a_target_without_them_with_a_word(
     client.force_login(author)
     page = client.post("/submit/", {**order(source=text), "mode": "score"}, follow=True).content.decode()
     assert answer.status_code == 202
-    if way in ("C++ alone", "a word in a text"):
+    if way in ("C++ alone", "a word in a text", "a jit that is not Triton's"):
         assert notice == ""
         assert "run on cards only" not in page
     else:
-        assert ("Triton kernels" if way == "Triton" else "CUDA sources") in notice
+        assert ("Triton kernels" if way.startswith("Triton") else "CUDA sources") in notice
         assert "cpu4 has none" in notice
         assert notice in page
 
