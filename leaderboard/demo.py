@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
+import os
 import secrets
 import signal
 import socket
@@ -44,6 +45,15 @@ def free_port(wanted: int) -> int:
                 continue
             return port
     raise DemoFailed(f"No port from {FIRST_PORT} to {LAST_PORT} is free. Choose one with --port.")
+
+
+def environment(var: Path) -> dict[str, str]:
+    """What the children get: a plain user's run folder lies with the rest of the demo, not in the shared /tmp.
+
+    Root's stays where it is: numbers of users that jobs run as are claimed there for the whole machine.
+    """
+    plain = {} if os.geteuid() == 0 else {"PKB_RUN_DIR": str(var / "run")}
+    return {**plain, **os.environ}
 
 
 def _die_with_parent() -> None:

@@ -52,7 +52,7 @@ class Site:
             "-b",
             f"127.0.0.1:{self.port}",
         ]
-        self._start([*gunicorn, "--worker-class", "gthread", "--threads", "8"])
+        self._start([*gunicorn, "--worker-class", "gthread", "--threads", "8", "--no-control-socket"])
         self._await_answer(60)
         return self
 

@@ -24,8 +24,10 @@ pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.timeout(400)]
 @contextmanager
 def demo(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     """The command with a judge that finds everything correct, in a folder of its own."""
+    (folder / "home").mkdir(exist_ok=True)
     env = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"},
+        "HOME": str(folder / "home"),
         "PKB_VAR": str(folder / "var"),
         "DJANGO_SETTINGS_MODULE": "portal.settings.dev",
         "PKB_JUDGE": "tests.evaluator.fake_judge.FakeJudge",
@@ -74,6 +76,7 @@ def test_it_reports_what_differs_and_a_second_run_reuses_the_first(tmp_path: Pat
     with demo(tmp_path, "--once") as process:
         text, _ = process.communicate(timeout=240)
     assert f"{count} of {count} were judged by an earlier run of the demo." in text
+    assert list((tmp_path / "home").iterdir()) == [], "it writes into its own folder alone"
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])

@@ -1,7 +1,9 @@
-"""What the demo prints at its end says what the board says."""
+"""What the demo prints at its end says what the board says; where its children keep what is theirs."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,3 +49,17 @@ def test_it_says_tie_where_the_board_does(
 def test_its_last_line_counts_what_ended_as_expected() -> None:
     jobs = [job(build.result()), job(build.result("incorrect"), "incorrect"), job(build.result(), "timeout")]
     assert demo.table(jobs).splitlines()[-1] == "2 of 3 ended as expected."
+
+
+@pytest.mark.parametrize(
+    ("user", "chosen", "folder"),
+    [(1000, None, "var/run"), (1000, "/elsewhere", "/elsewhere"), (0, None, None)],
+)
+def test_a_plain_users_demo_keeps_its_leases_in_its_own_folder(
+    monkeypatch: pytest.MonkeyPatch, user: int, chosen: str | None, folder: str | None
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.delenv("PKB_RUN_DIR", raising=False)
+    if chosen:
+        monkeypatch.setenv("PKB_RUN_DIR", chosen)
+    assert demo.environment(Path("var")).get("PKB_RUN_DIR") == folder

@@ -102,6 +102,7 @@ class Command(BaseCommand):
         web = [
             sys.executable, "-m", "gunicorn", "portal.wsgi:application", "--bind", address,
             "--workers", "2", "--threads", "4", "--worker-class", "gthread", "--timeout", "90",
+            "--no-control-socket",
         ]  # fmt: skip
         worker = [
             sys.executable,
@@ -110,7 +111,7 @@ class Command(BaseCommand):
             "--target",
             "cpu4",
         ]
-        env = dict(os.environ)
+        env = demo.environment(Path(settings.VAR_DIR))
         self._children.append(demo.Child("evaluator worker", worker, env, logs / "worker.log"))
         self._children.append(demo.Child("web server", web, env, logs / "web.log"))
 
