@@ -65,7 +65,7 @@ PLAIN = "y = x @ x\ndist.all_reduce(y)\nreturn y.relu()"
 
 DOES = {
     "host_stall": ("y = x + 1\ntime.sleep(0.03)\nreturn y + 1", FIRST),
-    "unread_result": ("y = x + 1\nz = (x @ x) @ x\nreturn y", FIRST + 1),
+    "unread_result": ("y = x + 1\nz = torch.stack([x] * 40).bmm(torch.stack([x] * 40))\nreturn y", FIRST + 1),
     "data_dependent_shape": ("y = x[x > 0]\nreturn y + 1", FIRST),
     "precision_round_trip": (
         "y = x.expand(40, -1, -1).to(torch.bfloat16)\nz = y.reshape(-1).to(torch.float32)\nreturn z + 1",

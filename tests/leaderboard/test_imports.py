@@ -68,12 +68,12 @@ def test_the_stored_measurements_come_in_once(client: Client) -> None:
     told = f"{len(results)} imported, 0 known before, {left} left out, {len(tests)} refused"
     assert f"{len(stored)} files: {told}" in first
     assert tests
-    assert left == 7
+    assert left == 7 * len(cheats)
     assert len(results) >= 90
     assert f"0 imported, {len(results)} known before" in run(*stored, fails=True)
     assert ImportedResult.objects.count() == len(results)
     assert set(ImportedResult.objects.values_list("target__slug", flat=True)) == {"h200x1"}
-    row = ImportedResult.objects.get(label="allgather_vector_pull_cuda.py")
+    row = ImportedResult.objects.filter(label="allgather_vector_pull_cuda.py")[0]
     assert (row.verdict, row.protocol, row.isolation_grade) == ("correct", "check", "full")
     assert row.environment["cards"][0] == "NVIDIA H200"
     assert row.measured_on is not None
