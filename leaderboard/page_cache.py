@@ -87,7 +87,7 @@ def code_version() -> str:
 def key_of(request: HttpRequest) -> str | None:
     """Where an answer to this request is kept, read before the answer is made; None for what is not kept."""
     query = request.META.get("QUERY_STRING", "")
-    if not settings.PAGE_CACHE or request.method != "GET" or len(query) > MAX_QUERY:
+    if not settings.PAGE_CACHE or request.method not in ("GET", "HEAD") or len(query) > MAX_QUERY:
         return None
     if "HTTP_AUTHORIZATION" in request.META or any(name in request.COOKIES for name in PERSONAL):
         return None
@@ -118,7 +118,8 @@ class PageCacheMiddleware:
         for name in own:
             del response[name]
         kept = keep(response)
-        put(key, kept)
+        if request.method == "GET":  # a view may spare the body that HEAD does not carry
+            put(key, kept)
         return _with(answer(request, kept), own)
 
     def _counted(self, request: HttpRequest, kept: Kept) -> HttpResponse:

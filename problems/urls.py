@@ -9,4 +9,5 @@ app_name = "problems"
 urlpatterns = [
     path("", views.problem_list, name="list"),
     path("map/", views.problem_map, name="map"),
+    path("<slug:slug>/starter.py", views.starter, name="starter"),
 ]

@@ -16,6 +16,7 @@ from problems.prompt_facts import comparison
 from problems.prompt_selectors import DEFAULT_TARGET, Choice
 from problems.prompts import VARIANTS, Prompt, backends_of, derived_symbols
 from problems.prose import blocks
+from problems.starter import name_of, text_of
 
 PAGE = 100
 
@@ -44,15 +45,23 @@ def problem_map(request: HttpRequest) -> HttpResponse:
     return render(request, "problems/map.html", {"map": selectors.taxonomy_map()})
 
 
+def starter(request: HttpRequest, slug: str) -> HttpResponse:
+    """Download a file to start from."""
+    problem = _active(slug)
+    text = text_of(problem.number, problem.title, problem.spec)
+    answer = HttpResponse(text, content_type="text/x-python; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{name_of(problem.number, problem.slug)}"'
+    return answer
+
+
 def problem_context(slug: str) -> dict[str, Any]:
     """Return what the problem page shows of the catalogue. Raises NotFound with near names."""
-    problem = Problem.objects.active().filter(slug=slug).first()
-    if problem is None:
-        raise NotFound("problem.not_found", selectors.unknown_problem(slug, reverse("problems:list")))
+    problem = _active(slug)
     targets = sorted(Target.objects.active(), key=lambda t: (not t.spec.get("official"), t.slug))
     prompts = _prompts(problem, targets)
     return {
         "problem": problem,
+        "starter": name_of(problem.number, problem.slug),
         "spec": problem.spec,
         "semantics": blocks(problem.spec.get("semantics", "")),
         "arguments": [_compared(item) for item in problem.spec.get("arguments", [])],
@@ -72,6 +81,13 @@ def problem_context(slug: str) -> dict[str, Any]:
         "targets": targets,
         "roofs": _roofs(problem, targets),
     }
+
+
+def _active(slug: str) -> Problem:
+    problem = Problem.objects.active().filter(slug=slug).first()
+    if problem is None:
+        raise NotFound("problem.not_found", selectors.unknown_problem(slug, reverse("problems:list")))
+    return problem
 
 
 def _compared(item: dict[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ urlpatterns = [
     path("review/rescore/", review.batch, name="review_batch"),
     path("review/submissions/<uuid:submission_id>/", review.act, name="review_act"),
     path("docs/", views.docs, name="docs"),
+    path("docs/measurements/<str:name>", views.measured, name="measured"),
     path("docs/<path:slug>/", views.doc, name="doc"),
     path("status/", views.status, name="status"),
     path("healthz", views.healthz, name="healthz"),

@@ -69,7 +69,7 @@ def _board_of(row: Problem) -> boards.ProblemBoard | None:
 
 def docs(request: HttpRequest) -> HttpResponse:
     """List the documents."""
-    return render(request, "pages/docs.html", {"titles": documents.titles()})
+    return render(request, "pages/docs.html", {"parts": documents.contents()})
 
 
 def doc(request: HttpRequest, slug: str) -> HttpResponse:
@@ -78,6 +78,15 @@ def doc(request: HttpRequest, slug: str) -> HttpResponse:
     if document is None:
         raise Http404
     return render(request, "pages/doc.html", {"document": document, "titles": documents.titles()})
+
+
+def measured(request: HttpRequest, name: str) -> HttpResponse:
+    """Give a file of figures that a measurement quotes."""
+    found = documents.data_file(name)
+    if found is None:
+        raise Http404
+    content, kind = found
+    return HttpResponse(content, content_type=kind)
 
 
 @never_cache

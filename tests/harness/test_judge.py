@@ -17,7 +17,8 @@ from evaluator.harness.errors import NoSandbox, Stopped
 from evaluator.harness.judge import Judge
 from evaluator.harness.samples import Sample, all_samples, bundled_hashes
 from evaluator.harness.sandbox import HostReport, host_grade
-from problems.registry import UnknownProblem
+from problems import starter
+from problems.registry import UnknownProblem, load_problem
 
 pytestmark = [pytest.mark.serial, pytest.mark.slow, pytest.mark.timeout(600)]
 HONEST = Path(__file__).resolve().parents[1] / "adversary" / "honest"
@@ -150,6 +151,14 @@ def test_a_compiler_error_names_the_authors_line(checked: Callable[[str], dict[s
     assert found["line"] == line
     assert "plaec" in found["message"]
     assert f"line {line}" in found["message"]
+
+
+def test_the_file_to_start_from_is_correct(judge: Judge, tmp_path: Path) -> None:
+    problem = load_problem("clip_grad_norm_no_ep")
+    spec = {"reference": (problem.folder / "reference.py").read_text()}
+    path = tmp_path / starter.name_of(problem.number, problem.slug)
+    path.write_text(starter.text_of(problem.number, problem.title, spec))
+    assert judge.score(problem=problem.slug, solution=path, protocol="check")["verdict"] == "correct"
 
 
 def test_a_crash_in_native_code_names_the_authors_line(judge: Judge) -> None:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
+from django.core.cache import caches
 from django.test import Client
 
 from portal.pages import documents
+from problems.registry import all_problems
+
+MEASURED = Path(__file__).resolve().parents[2] / "docs" / "measurements"
 
 pytestmark = pytest.mark.django_db
 
@@ -28,6 +34,72 @@ def test_the_menu_folds_measurements_unless_one_is_read(client: Client, slug: st
     text = client.get(f"/docs/{slug}/").content.decode()
     assert ("<details open><summary>Measurements" in text) is opened
     assert 'href="/docs/measurements/h200x1/"' in text.partition("<summary>Measurements")[2]
+
+
+def test_problems_in_their_table_lead_to_their_pages(client: Client) -> None:
+    text = client.get("/docs/problems/").content.decode()
+    for problem in all_problems():
+        assert f'<td><a href="/problems/{problem.slug}/"><code>{problem.slug}</code></a></td>' in text
+    assert not re.search(r'href="/problems/\w', client.get("/docs/api/").content.decode())
+
+
+def test_every_file_of_figures_that_a_measurement_names_is_a_link_to_it(client: Client) -> None:
+    linked = set()
+    for slug, _ in documents.titles():
+        document = documents.load(slug)
+        assert document is not None
+        assert not re.search(
+            r"(?<!\">)<code>(docs/measurements/)?\w+_20\d+\w*\.(json|txt)</code>", document.html
+        )
+        linked |= set(re.findall(r'href="(/docs/measurements/[\w.]+\.(?:json|txt))"', document.html))
+    assert len(linked) > 20
+    kinds = {".json": "application/json", ".txt": "text/plain; charset=utf-8"}
+    for address in linked:
+        answer = client.get(address)
+        kept = MEASURED / Path(address).name
+        assert (answer.status_code, answer["Content-Type"]) == (200, kinds[kept.suffix])
+        assert answer.content == kept.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "name", ["h200x2.md", "gone.json", "out.json", "folder.json", "..%2Fsecret.json", "%2e%2e/secret.json"]
+)
+def test_nothing_but_figures_of_that_folder_is_given(
+    client: Client, tmp_path: Path, settings: Any, name: str
+) -> None:
+    settings.BASE_DIR = tmp_path
+    folder = tmp_path / "docs" / "measurements"
+    (folder / "folder.json").mkdir(parents=True)
+    (tmp_path / "docs" / "secret.json").write_text("{}")
+    (folder / "out.json").symlink_to(tmp_path / "docs" / "secret.json")
+    (folder / "h200x2.md").write_text("`out.json` `in.json`")
+    (folder / "in.json").write_text("[]")
+    assert client.get("/docs/measurements/in.json").content == b"[]"
+    assert client.get(f"/docs/measurements/{name}").status_code in (301, 404)
+    assert documents.data_file(name) is None
+    document = documents.load("measurements/h200x2")
+    assert document is not None
+    assert re.findall(r'href="([^"]+)"', document.html) == ["/docs/measurements/in.json"]
+
+
+@pytest.mark.parametrize("path", ["/docs/judge/", "/docs/", "/docs/measurements/aa_cpu4.json", "/docs/none/"])
+@pytest.mark.parametrize("order", ["GET HEAD", "HEAD GET"])
+def test_head_says_what_get_says_also_to_who_has_the_document(client: Client, path: str, order: str) -> None:
+    for cache in ("near", "pages"):
+        caches[cache].clear()
+
+    def ask(verb: str, **headers: str) -> tuple[int, dict[str, str]]:
+        answer = client.generic(verb, path, headers=headers)
+        return answer.status_code, {**answer.headers, "X-Request-Id": ""}
+
+    first, second = (ask(verb) for verb in order.split())
+    assert first == second
+    status, told = first
+    assert (status == 200) == ("ETag" in told)
+    for tag, expected in ((told.get("ETag", '"none"'), 304 if status == 200 else 404), ('"other"', status)):
+        asked = [ask(verb, **{"If-None-Match": tag}) for verb in ("GET", "HEAD")]
+        assert asked[0] == asked[1]
+        assert asked[0][0] == expected
 
 
 def test_the_schema_leads_back_and_has_a_dark_look(client: Client) -> None:

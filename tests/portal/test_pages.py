@@ -22,6 +22,7 @@ from portal.pages import documents, figures, submission_page
 from portal.pages.words import HEADLINES, TONES
 from portal.submissions.models import Submission
 from portal.submissions.states import State, Verdict
+from problems.registry import all_problems
 from tests import factories
 
 pytestmark = pytest.mark.usefixtures("rings")
@@ -542,8 +543,10 @@ def test_a_noisy_result_says_which_boards_take_it_and_is_led_to_no_other(client:
 
 def test_every_document_is_served_and_named_in_the_menu(client: Client, db: None) -> None:
     menu = client.get("/docs/").content.decode()
-    for path in [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "measurements").glob("*.md")]:
-        address = f"/docs/{path.relative_to(ROOT / 'docs').with_suffix('')}/"
+    found = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "measurements").glob("*.md")]
+    names = [str(path.relative_to(ROOT / "docs").with_suffix("")) for path in found]
+    for name in [*names, "security", "contributing", "changelog"]:
+        address = f"/docs/{name}/"
         assert client.get(address).status_code == 200, address
         assert f'href="{address}"' in menu
 
@@ -585,11 +588,14 @@ def test_what_is_no_document_of_ours_breaks_no_page_of_them(
 
 
 def test_links_inside_our_documents_lead_somewhere(client: Client, db: None) -> None:
+    slugs = {problem.slug for problem in all_problems()}
     for slug, _ in documents.titles():
         document = documents.load(slug)
         assert document is not None
         for link in re.findall(r'href="([^"#?]+)', document.html):
-            if "://" not in link:
+            if problem := re.fullmatch(r"/problems/(\w+)/", link):
+                assert problem[1] in slugs
+            elif "://" not in link:
                 assert client.get(urljoin(f"/docs/{slug}/", link)).status_code in (200, 302), (slug, link)
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from problems import prompts, registry
+from portal.submissions.validation import check_entry
+from problems import names, prompts, registry
 from problems.models import Problem, Target
 from problems.services import sync_catalog
 from tests import factories
@@ -214,9 +215,26 @@ def test_the_problem_page_shows_the_official_target_first_and_folds_the_rest(
 
 def test_the_problem_page_tells_the_commands_to_start_from(synced: Any, client: Client) -> None:
     text = client.get("/problems/allreduce/").content.decode()
-    assert "curl -s http://testserver/api/v1/problems/allreduce/ | jq -r .spec.reference" in text
+    assert "curl -so solution.py http://testserver/problems/allreduce/starter.py" in text
+    assert 'href="/problems/allreduce/starter.py" download>Download 1_allreduce.py</a>' in text
     assert "-F file=@solution.py -F problem=allreduce -F target=h100x4" in text
     assert "def solution" in client.get("/api/v1/problems/allreduce/").json()["spec"]["reference"]
+
+
+def test_every_problem_has_a_file_to_start_from_that_the_door_takes(synced: Any, client: Client) -> None:
+    numbers = {problem.slug: problem.number for problem in registry.all_problems()}
+    for slug, number in numbers.items():
+        answer = client.get(f"/problems/{slug}/starter.py")
+        assert answer["Content-Type"] == "text/x-python; charset=utf-8"
+        name = f"{number}_{slug}.py"
+        assert answer["Content-Disposition"] == f'attachment; filename="{name}"'
+        assert names.problem_of(name, numbers) == slug
+        text = answer.content.decode()
+        problem = registry.load_problem(slug)
+        check_entry(text, len(problem.arguments))
+        assert text.startswith(f"# Problem {number}: {problem.title}\n")
+        assert text.endswith((problem.folder / "reference.py").read_text())
+    assert client.get("/problems/allreduc/starter.py").status_code == 404
 
 
 def test_the_problem_page_says_on_which_target_a_sample_is_judged(synced: Any, client: Client) -> None:
