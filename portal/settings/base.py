@@ -250,6 +250,15 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Submit multi-GPU kernels, watch them being judged, read the boards.",
     "VERSION": "1",
     "OAS_VERSION": "3.1.1",
+    "SCHEMA_PATH_PREFIX": "/api/v1",  # groups are named by what follows it
+    "TAGS": [
+        {"name": "submissions", "description": "Send a file, watch it, read its result, appeal."},
+        {"name": "runs", "description": "Runs of models, and many files at once."},
+        {"name": "quota", "description": "What may still be sent today."},
+        {"name": "problems", "description": "The catalogue and its prompts."},
+        {"name": "targets", "description": "The hardware that scores are comparable on."},
+        {"name": "leaderboards", "description": "Boards and imported results."},
+    ],
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_REQUEST": True,
     "SWAGGER_UI_DIST": "SIDECAR",

@@ -173,3 +173,18 @@ def test_the_keyboard_finds_the_content_first(browser: Browser, site: Site) -> N
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineWidth")
     assert float(outline.removesuffix("px")) >= 2
     context.close()
+
+
+def test_the_schema_is_no_wider_than_a_phone_open_or_not(browser: Browser, site: Site) -> None:
+    context = browser.new_context(base_url=site.base, viewport={"width": WIDTHS[0], "height": 900})
+    page = context.new_page()
+    page.goto("/api/schema/browse/")
+    arrows = page.locator(".opblock-control-arrow")
+    arrows.first.wait_for()
+    wide = "document.documentElement.scrollWidth"
+    assert page.evaluate(wide) == WIDTHS[0]
+    for arrow in arrows.all()[:4]:
+        arrow.click()
+    page.locator(".opblock-body").nth(3).wait_for()
+    assert page.evaluate(wide) == WIDTHS[0]
+    context.close()

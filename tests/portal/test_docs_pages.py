@@ -108,3 +108,16 @@ def test_the_schema_leads_back_and_has_a_dark_look(client: Client) -> None:
     assert '<a href="/docs/api/">' in text
     assert "css/schema.css" in text
     assert "swagger-ui-bundle.js" in text
+
+
+def test_the_schema_groups_its_paths_and_says_what_each_group_is(client: Client) -> None:
+    schema = client.get("/api/schema/?format=json").json()
+    about = {tag["name"]: tag["description"] for tag in schema["tags"]}
+    assert all(about.values())
+    used = set()
+    for path, verbs in schema["paths"].items():
+        for verb in verbs.values():
+            assert verb["tags"] == [path.split("/")[3]]
+            assert not verb["operationId"].startswith("v1")
+            used |= set(verb["tags"])
+    assert used == set(about)

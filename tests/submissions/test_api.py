@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import re
 import zipfile
 from collections.abc import Callable
 from typing import Any
@@ -440,12 +441,25 @@ def test_a_body_that_says_it_is_huge_is_refused_unread(api: Client, settings: An
     demand_problem(response, 413, "request.too_large")
     page = api(factories.UserFactory()).post("/submit/", {"file": upload("#" * 2000)})
     assert (page.status_code, page["Content-Type"]) == (413, "text/html; charset=utf-8")
-    assert "At most 1,000 bytes" in page.content.decode()
+    assert_bare(page.content.decode(), 413, "At most 1,000 bytes are taken.")
 
 
 def test_a_body_in_chunks_is_told_so_and_not_taken_for_an_empty_one(api: Client) -> None:
     response = api(factories.UserFactory()).post(URL, form(), HTTP_TRANSFER_ENCODING="chunked")
     demand_problem(response, 411, "request.length_required")
+    page = api(factories.UserFactory()).post("/submit/", {}, HTTP_TRANSFER_ENCODING="chunked")
+    assert page.status_code == 411
+    assert_bare(page.content.decode(), 411, "Send it whole, with Content-Length.")
+
+
+def assert_bare(text: str, code: int, advice: str) -> None:
+    """A page of its own words: no menu, nothing of the reader, the request's id to ask with."""
+    assert "<title>Not taken</title>" in text
+    assert "<h1>Not taken</h1>" in text
+    assert f'<p class="error-code" aria-hidden="true">{code}</p>' in text
+    assert advice in text
+    assert re.search(r"Request <code>[0-9a-f-]{8,64}</code>", text)
+    assert "<nav" not in text
 
 
 @pytest.mark.parametrize("field", ["entrant_name", "run_name", "vendor", "prompt_variant", "prompt_hash"])
