@@ -40,14 +40,17 @@ class Body(serializers.Serializer[Any]):
             if not isinstance(data, Mapping) or not isinstance(error.detail, dict):
                 raise
             found = {**error.detail, **unknown}
-            later = {name: told for name, told in self.also_wrong(data).items() if name not in found}
-            raise serializers.ValidationError(found | later) from error
+            sound = {name: data[name] for name in data if name not in found}
+            raise serializers.ValidationError(found | self.also_wrong(sound)) from error
         if unknown:
             raise serializers.ValidationError(unknown | self.also_wrong(data))
         return values
 
     def also_wrong(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the service would refuse later, to be told with what is refused now."""
+        """Return what the service would refuse later, to be told with what is refused now.
+
+        ``data`` holds no field that was refused: a database may not even take its text.
+        """
         return {}
 
     def _unknown(self, data: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import json
 import re
 import zipfile
 from collections.abc import Callable
@@ -512,6 +513,26 @@ def test_all_that_is_wrong_with_the_fields_is_told_at_once(api: Client) -> None:
     run = factories.model_run(author := factories.UserFactory())
     refused = api(author).post(f"/api/v1/runs/{run.pk}/upload/", zipped).json()
     assert {e["field"] for e in refused["errors"]} == {"mode", "target", "bar"}
+
+
+@pytest.mark.parametrize("word", ["\ud800", "a\x00b"], ids=["half a pair", "NUL"])
+@pytest.mark.parametrize("field", ["problem", "target"])
+def test_text_that_no_database_takes_is_refused_beside_other_errors(
+    api: Client, field: str, word: str
+) -> None:
+    client = api(factories.UserFactory())
+    sent = {"source": factories.GOOD, "problem": "1", "target": "cpu4", field: word}
+    told = [
+        client.post(URL, json.dumps(sent | more), content_type="application/json")
+        for more in ({}, {"foo": 1})
+    ]
+    assert [answer.status_code for answer in told] == [422, 422]
+    assert [sorted({e["field"] for e in answer.json()["errors"]}) for answer in told] == [
+        [field],
+        sorted({field, "foo"}),
+    ]
+    if word != "\ud800":  # half a pair cannot be sent in a form
+        assert client.post(URL, form(**{field: word})).status_code == 422
 
 
 def test_who_sends_no_key_is_told_where_to_make_one() -> None:
