@@ -88,6 +88,19 @@ def address_of(request: HttpRequest | Request) -> str:
     return f"a{BaseThrottle().get_ident(request)}"  # type: ignore[arg-type]
 
 
+def reader_of(request: HttpRequest | Request) -> str:
+    """Return what a reader is counted by, over the API and on pages alike."""
+    known = request.user and request.user.is_authenticated
+    return f"u{request.user.pk}" if known else address_of(request)
+
+
+def demand(scope: str, request: HttpRequest) -> None:
+    """Count one request for a page. Raises TooMany when the window is full."""
+    if not (now := count(scope, reader_of(request))).allowed:
+        told = f"You sent as often as we take it for now. Try again in {now.reset} seconds."
+        raise TooMany(f"rate.{scope}", told, retry_after=now.reset)
+
+
 def guarded(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
     """Let an address send a form only so often that guessing passwords, or making accounts, leads nowhere."""
 
@@ -110,9 +123,7 @@ class ScopeThrottle(BaseThrottle):
 
     def allow_request(self, request: Request, view: APIView) -> bool:
         """Count this request; false when the window is full."""
-        known = request.user and request.user.is_authenticated
-        who = f"u{request.user.pk}" if known else address_of(request)
-        self.counted = count(self._scope(request, view), who)
+        self.counted = count(self._scope(request, view), reader_of(request))
         request._request.rate_limit = self.counted  # type: ignore[attr-defined]
         return self.counted.allowed
 

@@ -11,14 +11,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.accounts.current import signed_in
-from portal.core import query
+from portal.core import query, throttles
 from portal.core.errors import DomainError, InvalidInput
 from portal.pages.forms import RunForm, RunUploadForm
 from portal.submissions.models import ModelRun, Submission
 from portal.submissions.progress import ProblemProgress, progress_of, targets_of
 from portal.submissions.runs import create_run, find_run
 from portal.submissions.services import Order
-from portal.submissions.uploads import Outcome, submit_many
+from portal.submissions.uploads import Report, submit_many
 from problems.models import Target
 from problems.selectors import target_slugs
 
@@ -65,21 +65,28 @@ def run(request: HttpRequest, run_id: int) -> HttpResponse:
     asked = query.choice(
         request.GET, "target", target_slugs(), sent_to[0].slug if sent_to else DEFAULT_TARGET
     )
-    context: dict[str, Any] = {"run": found, "sent_to": sent_to, "outcomes": []}
-    if request.method == "POST":
-        form = RunUploadForm(request.POST, request.FILES)
-        if form.is_valid():
-            asked = form.cleaned_data["target"].slug
-            context["outcomes"] = _upload(request, found, form)
-    else:
-        form = RunUploadForm(initial={"target": asked, "key": uuid4().hex})
-    context["taken"] = sum(outcome.submission is not None for outcome in context["outcomes"])
-    target = Target.objects.filter(slug=asked).first()
     show = query.choice(request.GET, "show", SHOWS, "all")
+    report, form = None, RunUploadForm(initial={"target": asked, "key": uuid4().hex})
+    if request.method == "POST":
+        throttles.demand("submit", request)
+        form = RunUploadForm(request.POST, request.FILES)
+        if form.is_valid() and (report := _upload(request, found, form)):
+            asked, form = form.cleaned_data["target"].slug, _next(form)
+    target = Target.objects.filter(slug=asked).first()
     progress = progress_of(found, target) if target else None
-    context |= {"form": form, "target": target, "progress": progress, "show": show, "shows": SHOWS.items()}
-    context["rows"] = [row for row in progress.rows if _is_shown(row, show)] if progress else []
+    rows = [row for row in progress.rows if _is_shown(row, show)] if progress else []
+    context: dict[str, Any] = {
+        "run": found, "sent_to": sent_to, "report": report, "form": form, "target": target, "progress": progress,
+        "show": show, "shows": SHOWS.items(), "rows": rows,
+    }  # fmt: skip
     return render(request, "submissions/run.html", context, status=422 if form.errors else 200)
+
+
+def _next(sent: RunUploadForm) -> RunUploadForm:
+    """The form for the next zip: the same choices under a key of its own."""
+    got = sent.cleaned_data
+    same = {name: got[name] for name in ("mode", "source_public")}
+    return RunUploadForm(initial={**same, "target": got["target"].slug, "key": uuid4().hex})
 
 
 def _is_shown(row: ProblemProgress, show: str) -> bool:
@@ -93,7 +100,7 @@ def _own(request: HttpRequest, run_id: int) -> ModelRun:
         raise Http404 from unknown
 
 
-def _upload(request: HttpRequest, run: ModelRun, form: RunUploadForm) -> list[Outcome]:
+def _upload(request: HttpRequest, run: ModelRun, form: RunUploadForm) -> Report | None:
     """Send the zip's files to the run; what is wrong with the zip as a whole lands in the form.
 
     The key of the form makes a reload of the answer send nothing twice.
@@ -114,4 +121,4 @@ def _upload(request: HttpRequest, run: ModelRun, form: RunUploadForm) -> list[Ou
         return submit_many(by=signed_in(request), archive=got["file"].read(), order=order)
     except DomainError as error:
         form.add_error(error.field if error.field in form.fields else None, error.message)
-        return []
+        return None

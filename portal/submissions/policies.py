@@ -13,6 +13,7 @@ from portal.submissions.models import Entrant, ModelRun, Submission
 from portal.submissions.states import LIVE, Verdict
 
 Viewer = User | AnonymousUser
+BATCH_FULL = "quota.batch"
 
 
 def _owns(user: Viewer, submission: Submission) -> bool:
@@ -118,7 +119,7 @@ def demand_quota(user: User, lane: int = Submission.Lane.INTERACTIVE) -> None:
     if lane == Submission.Lane.BATCH:
         if quota.batch >= quota.batch_limit:
             raise TooMany(
-                "quota.batch",
+                BATCH_FULL,
                 f"{quota.batch} of your submissions wait in the batch lane; at most {quota.batch_limit} may. "
                 "Wait for some to end or cancel some.",
                 retry_after=60,

@@ -210,7 +210,8 @@ def _replay(by: User, order: Order) -> Submission | None:
     """Return the submission that this idempotency key made; Conflict when that was another request."""
     if not order.idempotency_key:
         return None
-    found = Submission.objects.filter(author=by, idempotency_key=order.idempotency_key).first()
+    sent = Submission.objects.filter(author=by, idempotency_key=order.idempotency_key)
+    found = sent.select_related("problem", "target").first()
     if found and found.request_digest != order.digest:
         raise Conflict(
             "idempotency.key_reused",

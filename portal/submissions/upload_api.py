@@ -41,6 +41,9 @@ class UploadReportSerializer(serializers.Serializer[Any]):
 
     accepted = serializers.IntegerField()
     refused = serializers.IntegerField()
+    not_tried = serializers.IntegerField(
+        help_text="Files left out, since the batch lane was full before them."
+    )
     files = FileOutcomeSerializer(many=True)
 
 
@@ -81,18 +84,21 @@ class RunUpload(ApiView):
             lane=Submission.Lane.BATCH,
             idempotency_key=idempotency_key(request),
         )
-        outcomes = submit_many(by=user, archive=got["file"].read(), order=order)
-        files = [_row(outcome, request) for outcome in outcomes]
-        taken = sum(outcome.submission is not None for outcome in outcomes)
-        if not taken:
-            first = next(outcome for outcome in outcomes)
+        report = submit_many(by=user, archive=got["file"].read(), order=order)
+        files = [_row(outcome, request) for outcome in report.outcomes]
+        accepted = report.taken + report.sent_before
+        if not accepted:
+            first = report.outcomes[0]
             raise InvalidInput(
                 "upload.none_taken",
-                f"None of the {len(files)} files was taken. The first, {first.file}: {first.detail}",
+                f"None of the {len(files) + report.not_tried} files was taken. "
+                f"The first, {first.file}: {first.detail}",
                 field="file",
+                not_tried=report.not_tried,
                 files=files,
             )
-        return Response({"accepted": taken, "refused": len(files) - taken, "files": files}, status=202)
+        told = {"accepted": accepted, "refused": len(files) - accepted, "not_tried": report.not_tried}
+        return Response({**told, "files": files}, status=202)
 
 
 def _row(outcome: Outcome, request: Request) -> dict[str, Any]:

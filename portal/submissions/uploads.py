@@ -14,7 +14,7 @@ from typing import Any
 
 from portal.accounts.models import User
 from portal.core.errors import DomainError, InvalidInput
-from portal.submissions import bundles
+from portal.submissions import bundles, policies
 from portal.submissions.models import Submission
 from portal.submissions.services import Order, submit
 from portal.submissions.validation import MAX_BYTES
@@ -24,6 +24,7 @@ from problems.selectors import unknown_problem
 
 MAX_FILES = 500
 MAX_TOTAL = 64 * MAX_BYTES
+ACCEPTED, REPLAYED = 202, 200
 
 
 @dataclass(frozen=True)
@@ -37,18 +38,48 @@ class Outcome:
     detail: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_replay(self) -> bool:
+        """Whether the file was sent before, under the same key."""
+        return self.status == REPLAYED
 
-def submit_many(*, by: User, archive: bytes, order: Order) -> list[Outcome]:
+
+@dataclass(frozen=True)
+class Report:
+    """What became of a zip. `not_tried` counts the files after the one for which the batch lane was full."""
+
+    outcomes: list[Outcome]
+    not_tried: int = 0
+
+    @property
+    def taken(self) -> int:
+        """How many files were sent now."""
+        return sum(outcome.status == ACCEPTED for outcome in self.outcomes)
+
+    @property
+    def sent_before(self) -> int:
+        """How many files this very request had sent before."""
+        return sum(outcome.is_replay for outcome in self.outcomes)
+
+
+def submit_many(*, by: User, archive: bytes, order: Order) -> Report:
     """Submit every file of a zip; `order` says what is the same for all. Raises InvalidInput for no such zip.
 
-    With an idempotency key, sending the same zip again makes no second submissions.
+    With an idempotency key, sending the same zip again makes no second submissions. Once the batch lane is
+    full no further file is tried.
     """
     catalogue = dict(Problem.objects.active().values_list("slug", "number"))
-    return [_one(by, name, content, order, catalogue) for name, content in _members(archive)]
+    packed, infos = _opened(archive)
+    outcomes: list[Outcome] = []
+    for name, content in _contents(packed, infos):
+        outcomes.append(_one(by, name, content, order, catalogue))
+        if outcomes[-1].code == policies.BATCH_FULL:
+            break
+    return Report(outcomes, not_tried=len(infos) - len(outcomes))
 
 
-def _members(archive: bytes) -> Iterator[tuple[str, bytes | DomainError]]:
-    """Yield (name, content) of the files, in the order of their names; folders and system files are left out."""
+def _opened(archive: bytes) -> tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]:
+    """Return the archive and its files in the order of their names; folders and system files are left out."""
     try:
         packed = zipfile.ZipFile(io.BytesIO(archive))
     except bundles.DAMAGE as error:
@@ -64,8 +95,15 @@ def _members(archive: bytes) -> Iterator[tuple[str, bytes | DomainError]]:
         raise InvalidInput(
             "zip.too_many", f"{len(infos)} files; at most {MAX_FILES} are taken.", field="file"
         )
+    return packed, sorted(infos, key=lambda info: info.filename)
+
+
+def _contents(
+    packed: zipfile.ZipFile, infos: list[zipfile.ZipInfo]
+) -> Iterator[tuple[str, bytes | DomainError]]:
+    """Yield the name and content of each file, or why it cannot be read."""
     left = MAX_TOTAL
-    for info in sorted(infos, key=lambda info: info.filename):
+    for info in infos:
         try:
             content = bundles.unpack(packed, info, min(left, MAX_BYTES), "file")
         except InvalidInput as error:
@@ -99,7 +137,9 @@ def _one(
         accepted = submit(by=by, order=own)
     except DomainError as error:
         return Outcome(shown, error.status, code=error.code, detail=error.message, extra=error.extra)
-    return Outcome(shown, 200 if accepted.replayed else 202, accepted.submission, detail=accepted.notice)
+    return Outcome(
+        shown, REPLAYED if accepted.replayed else ACCEPTED, accepted.submission, detail=accepted.notice
+    )
 
 
 def _problem_of(name: str, catalogue: dict[str, int]) -> str:

@@ -11,6 +11,7 @@ from django.db import connection
 from evaluator.models import Attempt
 from portal.accounts.models import ApiToken, User
 from portal.submissions.models import Appeal, AuditEvent, Submission
+from portal.submissions.uploads import MAX_FILES, MAX_TOTAL
 from problems.models import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,6 +42,14 @@ def test_the_settings_of_the_samples_exist(guide: str) -> None:
     named = {name for sample in samples for name in re.findall(r"^([A-Z0-9_]{4,})=", sample, re.MULTILINE)}
     assert {"SECRET_KEY", "ALLOWED_HOSTS", "DATABASE_URL", "CELERY_BROKER_URL"} <= named
     assert named <= settings_read() | {"DJANGO_SETTINGS_MODULE"}
+
+
+def test_the_proxy_of_the_sample_lets_the_largest_zip_through() -> None:
+    sample = (DOCS / "deploy.md").read_text()
+    (mebibytes,) = re.findall(r"client_max_body_size (\d+)m;", sample)
+    (seconds,) = re.findall(r"proxy_read_timeout (\d+)s;", sample)
+    assert int(mebibytes) << 20 > MAX_TOTAL
+    assert int(seconds) >= 0.3 * MAX_FILES  # a file takes about 0.15 s
 
 
 @pytest.mark.postgres

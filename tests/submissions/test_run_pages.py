@@ -110,18 +110,68 @@ def test_a_page_of_a_long_run_asks_no_more(
         client.get(f"/runs/{run.pk}/")
 
 
+def key_in(answer: Any) -> str:
+    return str(answer.context["form"]["key"].value())
+
+
 def test_a_zip_is_taken_file_by_file_and_a_reload_sends_nothing_twice(client: Client, run: ModelRun) -> None:
-    for _ in range(2):
+    for heading in ("1 of 3 files taken</h2>", "0 of 3 files taken, 1 sent before</h2>"):
         file = packed(**{"1_allreduce_cuda": factories.GOOD, "2_allgather": "x = 1", "3_nothing": "x"})
         answer = send(client, run, file)
         text = answer.content.decode()
         assert answer.status_code == 200
-        assert "1 of 3 files taken" in text
+        assert heading in text
         assert "nothing" in text
         row = Submission.objects.get()
         assert (row.run, row.sample, row.lane, row.mode) == (run, 0, Submission.Lane.BATCH, "score")
         assert f'href="/submissions/{row.pk}/"' in text
     send(client, run, packed(allreduce=factories.GOOD), key="another")
+    assert Submission.objects.count() == 2
+
+
+def test_a_second_zip_can_be_sent_from_the_answer_to_the_first(client: Client, run: ModelRun) -> None:
+    factories.TargetFactory(slug="other4", title="other")
+    first = send(client, run, packed(allreduce=factories.GOOD, allgather="x = 1"), source_public="on")
+    assert first.context["form"]["source_public"].value() is True
+    corrected = packed(allreduce=factories.GOOD + "# corrected\n", allgather=factories.GOOD)
+    second = send(client, run, corrected, key=key_in(first))
+    assert (first.context["report"].taken, second.context["report"].taken) == (1, 2)
+    both = {"allreduce": factories.GOOD, "allgather": factories.GOOD}
+    third = send(client, run, packed(**both), key=key_in(second), target="other4")
+    assert third.context["report"].taken == 2
+    assert third.context["form"]["target"].value() == "other4"
+    fourth = send(client, run, packed(**both), key=key_in(third), target="other4")
+    assert (fourth.context["report"].taken, Submission.objects.count()) == (2, 7)
+
+
+def test_a_full_batch_lane_ends_a_zip_and_the_rest_is_counted(
+    client: Client, run: ModelRun, settings: Any
+) -> None:
+    settings.SUBMIT_MAX_BATCH = 1
+    answer = send(client, run, packed(**{f"{n}/1_allreduce": factories.GOOD for n in range(5)}))
+    text = answer.content.decode()
+    assert "1 of 5 files taken</h2>" in text
+    assert "3 files after the last one below, in the order of their names, were not tried." in text
+    assert [outcome.status for outcome in answer.context["report"].outcomes] == [202, 429]
+
+
+def test_an_unknown_parameter_is_refused_before_anything_is_sent(client: Client, run: ModelRun) -> None:
+    fields = {"target": "cpu4", "mode": "score", "key": "k", "file": packed(allreduce=factories.GOOD)}
+    for parameters in ("show=x", "target=nothing"):
+        assert client.post(f"/runs/{run.pk}/?{parameters}", fields).status_code == 400
+    assert not Submission.objects.exists()
+
+
+def test_zips_of_the_page_and_of_the_api_share_a_limit(
+    client: Client, api: Any, run: ModelRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portal.core.throttles.now", lambda: 960.0)
+    monkeypatch.setattr("portal.core.throttles.rate_of", lambda scope: "2/min")
+    fields = {"target": "cpu4", "file": packed(allreduce=factories.GOOD)}
+    assert api(run.entrant.owner).post(f"/api/v1/runs/{run.pk}/upload/", fields).status_code == 202
+    answers = [send(client, run, packed(allreduce=factories.GOOD), key=key) for key in "ab"]
+    assert [answer.status_code for answer in answers] == [200, 429]
+    assert answers[1]["Retry-After"] == "60"
     assert Submission.objects.count() == 2
 
 

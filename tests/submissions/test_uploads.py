@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from portal.submissions.models import ModelRun, Submission
 from tests import factories
@@ -93,6 +95,18 @@ def test_the_same_key_makes_no_second_submissions(api: Api, run: ModelRun) -> No
     assert Submission.objects.count() == 2
 
 
+def test_a_file_that_was_sent_before_costs_one_query(api: Api, run: ModelRun) -> None:
+    asked = []
+    for count in (2, 6):
+        content = packed({f"x{n}/1_allreduce.py": factories.GOOD for n in range(count)})
+        key = {"HTTP_IDEMPOTENCY_KEY": f"campaign-{count}"}
+        assert send(api, run, content, headers=key).json()["accepted"] == count
+        with CaptureQueriesContext(connection) as found:
+            send(api, run, content, headers=key)
+        asked.append(len(found))
+    assert asked[1] - asked[0] == 6 - 2
+
+
 @pytest.mark.parametrize(
     ("content", "code"),
     [
@@ -128,7 +142,8 @@ def test_a_whole_campaign_fits_the_batch_lane_but_not_more(api: Api, run: ModelR
     settings.SUBMIT_MAX_QUEUED, settings.SUBMIT_MAX_BATCH = 1, 3
     content = packed({f"x{n}/1_allreduce.py": factories.GOOD for n in range(5)})
     body = send(api, run, content).json()
-    assert [row["status"] for row in body["files"]] == [202, 202, 202, 429, 429]
+    assert [row["status"] for row in body["files"]] == [202, 202, 202, 429]
+    assert (body["accepted"], body["refused"], body["not_tried"]) == (3, 1, 1)
     client = api(run.entrant.owner, name="b")
     quota = client.get("/api/v1/quota/").json()
     assert (quota["batch"], quota["batch_limit"], quota["queued"], quota["remaining"]) == (3, 3, 0, 1)
