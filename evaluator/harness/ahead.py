@@ -118,7 +118,7 @@ class Ahead:
         with self._beside.step():
             units = self._recorded(problem, files)
         try:
-            self.builder.build(units, limit_s, self._closing.is_set, self._beside)
+            self.builder.build(units, limit_s, self._closing.is_set, self._beside, files=files)
         except BuildFailed:
             pass  # found again, and told, when the file's turn comes
         except Stopped:

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -29,7 +29,7 @@ from evaluator.diagnose.native_facts import NativeFacts
 from evaluator.harness.beside import Beside
 from evaluator.harness.errors import Stopped
 from evaluator.harness.rank.compiler_log import first_error
-from evaluator.harness.rank.unithash import unit_hash
+from evaluator.harness.rank.unithash import KERNEL_ENDINGS, beside_hash, unit_hash
 from evaluator.harness.sandbox import Sandbox, SandboxSpec, inside, python_inside, wheel_toolkits
 from evaluator.harness.version import PROTOCOL_VERSION
 from evaluator.harness.warm import RANK_CODE, base_env
@@ -53,11 +53,10 @@ FACTS_REVISION = 3
 _LISTS = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths")
 _SWITCHES = ("with_cuda", "no_implicit_headers", "with_pytorch_error_handling", "is_python_module")
 _FIELDS = frozenset(
-    {"form", "name", "sources", "headers", "functions", "extra_sycl_cflags", *_LISTS, *_SWITCHES}
+    {"form", "name", "sources", "beside", "functions", "extra_sycl_cflags", *_LISTS, *_SWITCHES}
 )
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _SOURCE = re.compile(r"[\w+-][\w.+-]*", re.ASCII)
-_HEADER = re.compile(r"[\w+-][\w.+-]*\.(?:cuh|h)", re.ASCII)
 _INCLUDE = re.compile(r"(?:/usr/|/job|/opt/pkb/venv/)[\w./+-]*", re.ASCII)
 _HOST_FLAG = (
     r"(?:-O[0-3sg]|-Ofast|-std=[a-z+0-9]+|-[DU][A-Za-z_]\w*(?:=[\w.\"'+-]*)?|-W[\w=+-]*|-w|-g|"
@@ -135,7 +134,8 @@ def check_unit(unit: Any) -> dict[str, Any]:
     for key in _LISTS[:3]:
         for flag in unit.get(key) or []:
             if not _FLAG.fullmatch(str(flag)):
-                raise BuildFailed("flag", f"the flag {str(flag)[:100]!r} in {key} is not allowed")
+                advice = "; name folders in extra_include_paths" if str(flag).startswith("-I") else ""
+                raise BuildFailed("flag", f"the flag {str(flag)[:100]!r} in {key} is not allowed{advice}")
     _check_paths(unit)
     return unit
 
@@ -147,9 +147,6 @@ def _check_paths(unit: dict[str, Any]) -> None:
             raise BuildFailed(
                 "name", f"source file {name[:60]!r}: use letters, digits and any of _ . + - in its name"
             )
-    for name in unit.get("headers", {}):
-        if not _HEADER.fullmatch(name):
-            raise BuildFailed("name", f"header {name[:60]!r}: only *.cuh and *.h lie beside a source")
     for path in unit.get("extra_include_paths") or []:
         if not _INCLUDE.fullmatch(str(path)):
             raise BuildFailed("include", f"the include path {str(path)[:100]!r} does not exist here")
@@ -166,10 +163,7 @@ def wants_cards(unit: dict[str, Any]) -> bool:
 def _is_shaped(unit: dict[str, Any]) -> bool:
     """Whether there is nothing but what `extensions.unit_of` writes: no lists a thousand deep, say."""
     sources, functions = unit.get("sources"), unit.get("functions", [])
-    headers = unit.get("headers", {})
-    if not isinstance(sources, dict) or not isinstance(headers, dict) or not unit.keys() <= _FIELDS:
-        return False
-    if not _is_texts(list(headers.values())):
+    if not isinstance(sources, dict) or not unit.keys() <= _FIELDS:
         return False
     listed = [one for text in sources.values() for one in (text if isinstance(text, list) else [text])]
     named = list(functions.values()) if isinstance(functions, dict) else functions
@@ -270,16 +264,22 @@ class Builder:
         limit_s: float,
         should_stop: Callable[[], bool] | None = None,
         beside: Beside | None = None,
+        *,
+        files: Mapping[str, bytes] | None = None,
     ) -> tuple[dict[str, Path], Built]:
         """(path under `ext/` in the job's folder → library, what it took). Raises BuildFailed.
 
         All units of a file together have `limit_s`. `beside`: compile only while that allows it; its clock counts.
+        `files`: the submission's, whose kernel files sources may include.
         """
+        files = {name: content for name, content in (files or {}).items() if name.endswith(KERNEL_ENDINGS)}
         report, beside = Built(), beside or Beside()
         deadline = beside.clock() + limit_s
         libraries: dict[str, Path] = {}
         for raw in units[:MAX_UNITS]:
             unit = check_unit(raw)
+            if unit.get("beside") != beside_hash(files):
+                raise BuildFailed("malformed", "the recorded build is of other files")
             if self.target.device == "cpu" and wants_cards(unit):
                 raise BuildFailed(
                     "needs_cuda",
@@ -293,7 +293,9 @@ class Builder:
             began = time.perf_counter()
             kept = self.cache.get(key)
             if kept is None:
-                library, facts = self._compile(unit, max(0.0, deadline - beside.clock()), should_stop, beside)
+                library, facts = self._compile(
+                    unit, files, max(0.0, deadline - beside.clock()), should_stop, beside
+                )
                 path = self.cache.put(key, library, facts)
             else:
                 path, facts = kept
@@ -307,7 +309,12 @@ class Builder:
         return libraries, report
 
     def _compile(
-        self, unit: dict[str, Any], limit_s: float, should_stop: Callable[[], bool] | None, beside: Beside
+        self,
+        unit: dict[str, Any],
+        files: Mapping[str, bytes],
+        limit_s: float,
+        should_stop: Callable[[], bool] | None,
+        beside: Beside,
     ) -> tuple[bytes, NativeFacts]:
         read_end, write_end = os.pipe()
         binds: dict[str | Path, str] = {}
@@ -333,8 +340,8 @@ class Builder:
             shutil.copytree(RANK_CODE, box.folder / "rank", ignore=shutil.ignore_patterns("__pycache__"))
             (box.folder / "job").mkdir()
             (box.folder / "job" / "unit.json").write_text(json.dumps(unit))
-            for name, text in unit.get("headers", {}).items():
-                (box.folder / "job" / name).write_text(text, "utf-8", "replace")
+            for name, content in files.items():
+                (box.folder / "job" / name).write_bytes(content)
             for path in [box.folder, *box.folder.rglob("*")]:
                 path.chmod(0o755 if path.is_dir() else 0o644)
             with beside.at_work(box):

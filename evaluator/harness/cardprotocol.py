@@ -45,7 +45,7 @@ COSTS, BLOCKS = 7, 5
 CALM_CALLS, CALM_TRIES = 4, 5
 RESTLESS = 2.0
 """So many times as long an empty turn takes at least while somebody else's kernel is on a card: its time slices."""
-SLOWED = 1.3
+SLOWED = 1.15
 """The reference under the gate in pairs, against alone. Beside honest files at most 1.06 (8 `paper` scores, h200x2)."""
 TIE_S = 3e-6
 """Two times per call that are closer than this are not told apart: as far as a file can move the gate."""
@@ -97,7 +97,7 @@ class CardTiming:
         if not self.alone or not self.gate:
             return False
         alone = max(max(self.alone) - self.gate_cost, 0.0)
-        return median(pair[0] for pair in self.gate) - self.gate_cost > SLOWED * alone + TIE_S
+        return median(pair[0] for pair in self.gate) - self.gate_cost > SLOWED * alone + TIE_S / 2
 
     def on_the_card(self) -> Speedup | None:
         """The speedup by the gate alone, which leaves the host's launches out; None where a call takes no time."""

@@ -23,6 +23,7 @@ from evaluator.harness.errors import JudgeFault, SizeTooLarge, Stopped
 from evaluator.harness.judge import Judge
 from evaluator.harness.samples import DEMO_TARGET
 from evaluator.harness.sandbox import SandboxError
+from evaluator.harness.source import BadFile
 from problems import names
 from problems.registry import Problem, UnknownProblem, all_problems, load_problem, load_target
 
@@ -162,6 +163,8 @@ def _one(judge: Judge, task: Task) -> dict[str, Any]:
         )
     except Stopped:
         found = _fault(task.slug, "wall_limit", f"not done after {task.limit_s:.0f} s")
+    except BadFile as refusal:
+        found = _row(task.slug, "contract_error", "contract_error.file", str(refusal))
     except SizeTooLarge as refusal:
         found = _fault(task.slug, refusal.code, str(refusal))
     except (JudgeFault, SandboxError, UnknownProblem) as error:
@@ -174,8 +177,12 @@ def _one(judge: Judge, task: Task) -> dict[str, Any]:
     return found
 
 
+def _row(slug: str, verdict: str, code: str, message: str) -> dict[str, Any]:
+    return {"problem": {"slug": slug}, "verdict": verdict, "code": code, "message": message}
+
+
 def _fault(slug: str, code: str, message: str) -> dict[str, Any]:
-    return {"problem": {"slug": slug}, "verdict": "infra_error", "code": code, "message": message}
+    return _row(slug, "infra_error", code, message)
 
 
 def _task(task: Task) -> dict[str, Any]:

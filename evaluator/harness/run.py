@@ -172,7 +172,7 @@ class Run:
             units = ahead.recorded(template, self.problem, files)
         try:
             libraries, self.built = self.bench.builder.build(
-                units, float(deadlines["build_s"]), self._should_stop
+                units, float(deadlines["build_s"]), self._should_stop, files=files
             )
         except BuildFailed as failure:
             text = self.files["solution.py"].decode(errors="replace")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import socket
 import sys
@@ -22,7 +23,24 @@ from evaluator.harness.sandbox.processes import busy_ticks
 from evaluator.harness.warm import Template
 from problems.registry import Target
 
-BUILDERS = {"ninja", "cc1plus", "cc1", "as", "ld", "nvcc", "cicc", "ptxas", "cudafe++", "collect2"}
+BUILDERS = frozenset(
+    {
+        "ninja",
+        "cc1plus",
+        "cc1",
+        "as",
+        "ld",
+        "ld.bfd",
+        "ld.gold",
+        "lto1",
+        "lto1-wpa",
+        "lto-wrapper",
+        "collect2",
+    }
+    | {"nvcc", "cicc", "ptxas", "cudafe++", "nvlink", "fatbinary"}
+)
+"""As their files are called, without the machine's name in front (`x86_64-linux-gnu-as`)."""
+_MACHINE = re.compile(r"^[\w]+(?:-[\w]+)*-gnu-")
 BETWEEN_S = 10.0
 """So long after a compiler was seen a build still counts as going on: Inductor's is Python alone in between."""
 GRACE_S = 1.5
@@ -279,7 +297,9 @@ class Talk:
                 program = Path(os.readlink(f"/proc/{pid}/exe"))
             except OSError:
                 continue
-            if program.name in BUILDERS and str(program).startswith(("/usr/", sys.prefix, "/opt/pkb/venv/")):
+            if _MACHINE.sub("", program.name) in BUILDERS and str(program).startswith(
+                ("/usr/", sys.prefix, "/opt/pkb/venv/")
+            ):
                 ticks[pid] = busy_ticks(pid) or 0
         known, self._compiled = self._compiled, ticks
         return any(known.get(pid, 0) < now for pid, now in ticks.items())

@@ -59,7 +59,7 @@ def tried(target: str, solution: Path, problem: str) -> dict[str, Any]:
     try:
         if program("nvcc") is None and aim.device == "cuda" and any(map(wants_cards, map(check_unit, units))):
             raise JudgeFault(NO_NVCC)
-        _, built = Builder(aim).build(units, float(aim.data["deadlines"]["build_s"]))
+        _, built = Builder(aim).build(units, float(aim.data["deadlines"]["build_s"]), files=files)
     except BuildFailed as failure:
         return _refused(verdict.from_build(failure, files["solution.py"].decode(errors="replace")))
     return {

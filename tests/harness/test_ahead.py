@@ -34,7 +34,7 @@ class Recorder:
     def close(self) -> None: ...
 
     def build(
-        self, units: list[Any], limit_s: float, should_stop: Any, beside: Any
+        self, units: list[Any], limit_s: float, should_stop: Any, beside: Any, *, files: Any
     ) -> tuple[dict[str, Path], Built]:
         self.built.append(units)
         if self.fails is not None:

@@ -86,3 +86,18 @@ def test_a_compiler_counts_while_it_computes() -> None:
     finally:
         compiler.kill()
         compiler.wait()
+
+
+def test_assembler_and_linker_count_by_their_own_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their files carry the machine's name in front, and the linker's its kind behind."""
+    ticks, program = 0, "/usr/bin/x86_64-linux-gnu-as"
+    monkeypatch.setattr(talk, "busy_ticks", lambda pid: ticks)
+    monkeypatch.setattr(talk.os, "readlink", lambda path: program)
+    it: Any = talk.Talk.__new__(talk.Talk)
+    it.box, it._compiled = SimpleNamespace(pids=lambda: [1]), {}
+    for program in ("/usr/bin/x86_64-linux-gnu-as", "/usr/bin/aarch64-linux-gnu-ld.bfd", "/usr/lib/gcc/lto1"):
+        ticks += 10
+        assert it._compiles(), program
+    for program in ("/usr/bin/x86_64-linux-gnu-python", "/tmp/as"):
+        ticks += 10
+        assert not it._compiles(), program

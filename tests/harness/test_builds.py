@@ -273,25 +273,29 @@ def test_arguments_by_position_are_those_by_name(recorder: Any, tmp_path: Path) 
         recorder.files_unit(here, "mine")
 
 
-def test_another_header_beside_the_source_is_another_library(recorder: Any, tmp_path: Path) -> None:
-    call = (str(tmp_path), "mine", '#include "twice.h"')
+def test_another_file_beside_the_source_is_another_library(recorder: Any, tmp_path: Path) -> None:
+    call = (str(tmp_path), "mine", '#include "twice.cu"')
     alone = recorder.inline_unit(*call)
+    (tmp_path / "solution.py").write_text("")
+    assert recorder.inline_unit(*call) == alone
     found = []
     for factor in (2, 3):
-        (tmp_path / "twice.h").write_text(f"inline float twice(float x) {{ return {factor} * x; }}")
+        (tmp_path / "twice.cu").write_text(f"inline float twice(float x) {{ return {factor} * x; }}")
         found.append(recorder.inline_unit(*call))
-        assert builds.check_unit(found[-1]) is found[-1]
 
-    assert "headers" not in alone  # what lies in caches keeps its name
+    assert "beside" not in alone  # what lies in caches keeps its name
     assert len({builds.unit_hash(unit) for unit in (alone, *found)}) == 3
 
 
-@pytest.mark.parametrize(
-    "headers", [{"../a.h": ""}, {"unit.json": "{}"}, {"a.h": 1}, ["a.h"], {"a.h": ["x"]}]
-)
-def test_headers_that_no_bundle_holds_are_refused(headers: Any) -> None:
-    with pytest.raises(BuildFailed):
-        builds.check_unit(unit("") | {"headers": headers})
+@pytest.mark.parametrize("beside", [None, "0" * 64, {"h" * 302 + ".h": ""}, ["a.h"]])
+def test_a_unit_of_other_files_is_refused(beside: Any, tmp_path: Path) -> None:
+    """It would be kept under the name that the library of those files has."""
+    told = unit("") | ({"beside": beside} if beside else {})
+    with pytest.raises(BuildFailed, match="of other files"):
+        Builder(load_target("h200x1"), tmp_path).build([told], 10.0, files={"a.h": b"int a;"})
+    if beside:
+        with pytest.raises(BuildFailed, match="of other files"):
+            Builder(load_target("h200x1"), tmp_path).build([told], 10.0, files={"solution.py": b""})
 
 
 def test_kernels_with_long_names_have_rows_of_their_own() -> None:
@@ -363,7 +367,9 @@ def test_all_units_of_a_file_share_one_limit(tmp_path: Path, monkeypatch: pytest
         def clock(self) -> float:
             return now[0]
 
-    def compile_slowly(self: Builder, unit: Any, limit_s: float, *_: Any) -> tuple[bytes, NativeFacts]:
+    def compile_slowly(
+        self: Builder, unit: Any, files: Any, limit_s: float, *_: Any
+    ) -> tuple[bytes, NativeFacts]:
         limits.append(limit_s)
         now[0] += 40.0
         return b"library", NativeFacts.read(None)

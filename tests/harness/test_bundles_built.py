@@ -50,7 +50,7 @@ def solution(tensor):
 """
 CUDA = """
 #include "one.h"
-#include "half.cuh"
+#include "half.cu"
 #include <torch/extension.h>
 __global__ void kernel(double* x) { *x = halved(one()); }
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("mine", [] { kernel<<<1, 1>>>(nullptr); }); }
@@ -82,7 +82,7 @@ def test_a_source_beside_the_file_includes_those_beside_it(
     """`-lcuda`, too: a library links without the driver's, which no machine without cards has."""
     monkeypatch.setenv("PKB_BUILD_CACHE", str(tmp_path / "cache"))
     half = "__device__ inline double halved(double x) { return x / 2; }\n"
-    path = bundle(tmp_path, solution__py=FILES, mine__cu=CUDA, one__h=ONE, half__cuh=half)
+    path = bundle(tmp_path, solution__py=FILES, mine__cu=CUDA, one__h=ONE, half__cu=half)
 
     status = main(["build", "--solution", str(path)])
 

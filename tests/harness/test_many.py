@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from evaluator.harness.errors import SizeTooLarge, Stopped
 from evaluator.harness.many import Expected, Task, find, listed
 from evaluator.harness.rank.recipe import Decoder, reader
 from evaluator.harness.samples import FOLDER, all_samples
+from evaluator.harness.source import solution_files
 from problems.registry import load_problem, load_target
 
 CHEATS = Path(__file__).resolve().parents[1] / "adversary" / "cuda" / "manifest.toml"
@@ -117,6 +119,44 @@ def test_a_size_that_does_not_fit_costs_its_own_row_only() -> None:
     judge: Any = Refusing()
     row = many._one(judge, Task("x", "x.py", "large", "check", 60.0))
     assert (row["code"], row["message"]) == ("size.too_large_for_target", "size large does not fit")
+
+
+def _encrypted(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("solution.py", "def solution(x): return x\n")
+    data = bytearray(path.read_bytes())
+    data[data.find(b"PK\3\4") + 6] |= 1
+    data[data.find(b"PK\1\2") + 8] |= 1
+    path.write_bytes(data)
+
+
+def _twice(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("solution.py", "a = 1\n")
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr("solution.py", "a = 2\n")
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda path: path.write_bytes(b"junk"), "not a readable zip"),
+        (_encrypted, "not a readable zip"),
+        (_twice, "the archive holds solution.py twice"),
+    ],
+)
+def test_a_zip_that_cannot_be_read_is_its_authors(tmp_path: Path, make: Any, told: str) -> None:
+    path = tmp_path / "allreduce.zip"
+    make(path)
+
+    class Reading:
+        def score(self, solution: Path, **_: Any) -> dict[str, Any]:
+            return dict(solution_files(solution))
+
+    judge: Any = Reading()
+    row = many._one(judge, Task("allreduce", str(path), None, "check", 60.0))
+    assert (row["verdict"], row["code"]) == ("contract_error", "contract_error.file")
+    assert told in row["message"]
 
 
 def test_a_fault_of_ours_with_one_file_costs_its_own_row_only() -> None:

@@ -35,7 +35,7 @@ def test_slowed_is_twice_as_slow_as_alone(
     ("beside_us", "alone_us", "slowed"),
     [
         (342, (340, 341), False),
-        (348, (340, 341), False),  # 3 us are not told apart
+        (348, (340, 341), False),  # of 41 us a tenth is the cards' own
         (395, (340, 341), True),  # 95 us of work where alone it was 41: copies that a file left on the link
         (395, (340, 390), False),  # the card was slow afterwards, too: the drift tells
         (395, (), False),  # never measured alone

@@ -14,15 +14,13 @@ import sys
 from typing import Any
 
 from torch.utils import cpp_extension
-from unithash import unit_hash
+from unithash import KERNEL_ENDINGS, beside_hash, unit_hash
 
 _load_inline = cpp_extension.load_inline
 _load = cpp_extension.load
 LATE: list[str] = []
 RECORDS = "only_records"
 """Marks a `load_inline` that compiles nothing: what it is asked for need not run here."""
-HEADERS = (".cuh", ".h")
-"""Endings of the files beside `solution.py` that sources may include."""
 LISTS = ("functions", "extra_cflags", "extra_cuda_cflags", "extra_sycl_cflags", "extra_ldflags")
 
 
@@ -39,20 +37,20 @@ def unit_of(form: str, sources: dict[str, Any], options: dict[str, Any], folder:
     for key in (*LISTS, "extra_include_paths"):
         value = options.get(key)
         unit[key] = dict(value) if isinstance(value, dict) else _texts(value)
-    if headers := _headers(folder):
-        unit["headers"] = headers
+    if beside := beside_hash(_beside(folder)):
+        unit["beside"] = beside
     for key in ("with_cuda", "no_implicit_headers", "with_pytorch_error_handling", "is_python_module"):
         if options.get(key) is not None:
             unit[key] = bool(options[key])
     return unit
 
 
-def _headers(folder: str) -> dict[str, str]:
-    """What a source may include of the bundle, by name: another header is another library."""
+def _beside(folder: str) -> dict[str, bytes]:
+    """What a source may include of the bundle: another header is another library."""
     found = {}
-    for name in sorted(os.listdir(folder)):
-        if name.endswith(HEADERS):
-            with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as stream:
+    for name in os.listdir(folder):
+        if name.endswith(KERNEL_ENDINGS):
+            with open(os.path.join(folder, name), "rb") as stream:
                 found[name] = stream.read()
     return found
 
