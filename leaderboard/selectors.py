@@ -223,7 +223,11 @@ def leaders() -> Leaders | None:
     return Leaders(
         target.slug,
         size,
-        {line.slug: Leader(line.best.speedup, line.entrants) for line in lines if line.best is not None},
+        {
+            line.slug: Leader(line.best.speedup, line.entrants, line.best.tied)
+            for line in lines
+            if line.best is not None
+        },
     )
 
 

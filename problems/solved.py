@@ -12,6 +12,8 @@ class Leader:
 
     speedup: float
     entrants: int
+    tied: bool = False
+    """Not to be told apart from the reference."""
 
 
 @dataclass(frozen=True, slots=True)

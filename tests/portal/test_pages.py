@@ -364,6 +364,12 @@ def test_my_work_has_figures_and_is_sorted_by_them(client: Client) -> None:
     page = client.get("/submissions/?sort=fastest").content.decode()
     assert re.search('<td class="num nowrap">2.00×.*<td class="num nowrap">410 µs</td>', page)
     assert ">Clear</a>" not in page
+    assert ">tie</span>" not in page
+    Score.objects.filter(submission=slow).update(speedup=1.0, flags=["noisy"])
+    assert re.search(
+        r'1.00× <span class="tag" title="[^"]*unsteady[^"]*">tie</span>',
+        client.get("/submissions/").content.decode(),
+    )
     assert client.get("/submissions/?sort=luck").status_code == 400
 
 

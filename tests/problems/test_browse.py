@@ -91,6 +91,7 @@ def test_the_list_shows_the_best_and_ones_own_results(client: Client) -> None:
     assert "Best on cpu4" in rows
     assert re.search(r'href="/boards/cpu4/a/">2.50×</a><span class="band">of 1 entrant</span>', rows)
     assert "Yours" not in rows
+    assert ">tie</span>" not in rows
     me = factories.UserFactory()
     problem = build.problem("b")
     factories.judged(me, "incorrect", problem=problem, target=build.target())
@@ -101,6 +102,14 @@ def test_the_list_shows_the_best_and_ones_own_results(client: Client) -> None:
     page = client.get("/problems/")
     assert page.context["own"] == {problem.pk: "solved"}
     assert 'href="/submissions/?q=b">solved</a>' in page.content.decode()
+
+
+def test_the_list_says_that_the_best_is_a_tie(client: Client) -> None:
+    build.problem("a")
+    score(model_run("m"), "a", speedup=1.0)
+    Score.objects.update(provisional=False)
+    rows = client.get("/problems/").content.decode()
+    assert re.search(r'>1.00×</a> <span class="tag" title="[^"]*">tie</span><span class="band">', rows)
 
 
 def test_the_list_asks_no_more_the_longer_it_is(client: Client, django_assert_max_num_queries: Any) -> None:

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString, mark_safe
 
+from leaderboard import ranking
 from portal.core import units
 from portal.pages.words import BACKENDS, FLAGS, TONES
 from problems.models import Target
@@ -74,6 +75,12 @@ def ticks(text: Any) -> SafeString:
 def times(factor: Any) -> str:
     """Show a factor."""
     return f"{factor:.2f}×" if isinstance(factor, int | float) else "–"
+
+
+@register.filter
+def unresolved(flags: Any) -> bool:
+    """Whether a measurement with these flags counts as a tie with the reference at best."""
+    return not ranking.is_resolved(flags)
 
 
 @register.filter
