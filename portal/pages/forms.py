@@ -140,6 +140,9 @@ class RunUploadForm(forms.Form):
     )
     target = _Targets(queryset=Target.objects.none(), to_field_name="slug", empty_label=None)
     mode = forms.ChoiceField(choices=SubmitForm.MODES, initial=Mode.SCORE.value)
+    further = forms.BooleanField(
+        required=False, help_text="One further sample of one problem counts for the k of the whole run."
+    )
     source_public = forms.BooleanField(required=False)
     key = forms.CharField(max_length=64, widget=forms.HiddenInput)
 

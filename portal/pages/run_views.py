@@ -83,7 +83,7 @@ def run(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def _next(sent: RunUploadForm) -> RunUploadForm:
-    """The form for the next zip: the same choices under a key of its own."""
+    """The form for the next zip: the same choices, but for further samples, under a key of its own."""
     got = sent.cleaned_data
     same = {name: got[name] for name in ("mode", "source_public")}
     return RunUploadForm(initial={**same, "target": got["target"].slug, "key": uuid4().hex})
@@ -116,6 +116,7 @@ def _upload(request: HttpRequest, run: ModelRun, form: RunUploadForm) -> Report 
         source_public=got["source_public"],
         lane=Submission.Lane.BATCH,
         idempotency_key=got["key"],
+        once=not got["further"],
     )
     try:
         return submit_many(by=signed_in(request), archive=got["file"].read(), order=order)

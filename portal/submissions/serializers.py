@@ -97,6 +97,11 @@ class UploadSerializer(Body):
         required=False, allow_null=True, min_value=0, max_value=9999, default=None
     )
     step = serializers.IntegerField(required=False, min_value=0, max_value=999, default=0)
+    further = BooleanField(
+        required=False,
+        default=False,
+        help_text="Take files that the run has already once more, as further samples; they count for the k of the run.",
+    )
     source_public = BooleanField(required=False, default=False)
     results_public = BooleanField(required=False, default=True)
 

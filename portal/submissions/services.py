@@ -46,6 +46,8 @@ class Order:
     results_public: bool = True
     lane: int = Submission.Lane.INTERACTIVE
     idempotency_key: str = ""
+    once: bool = False
+    """Whether a file that the run has already as a sample that counts is not taken again (mode `score`)."""
     source_field: str = "file"
 
     @property
@@ -64,7 +66,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Accepted:
-    """A stored submission. `replayed`: this request had been accepted before, under the same key.
+    """A stored submission. `replayed`: it was accepted before, under the same key or as the very same file.
 
     `notice`: what the author should know of the source, though it was taken.
     """
@@ -83,6 +85,8 @@ def submit(*, by: User, order: Order) -> Accepted:
     if replay := _replay(by, order):
         return _again(replay, order)
     problem, target = _find_problem(order.problem), _find_target(order.target)
+    if order.once and (held := _held(by, order, problem, target)):
+        return _again(held, order)
     _check_options(order, problem, target)
     source = read_source(
         filename=order.filename, content=order.content, arity=_arity(problem), field=order.source_field
@@ -219,6 +223,25 @@ def _replay(by: User, order: Order) -> Submission | None:
             field="Idempotency-Key",
         )
     return found
+
+
+def _held(by: User, order: Order, problem: Problem, target: Target) -> Submission | None:
+    """Return the first sample of the run that is the very same file and counts; None in modes without samples.
+
+    A sample or step that the order names is another one, whatever its file.
+    """
+    if order.mode != Mode.SCORE:
+        return None
+    same = Submission.objects.holding_samples().filter(
+        run=find_run(by=by, run_id=order.run_id, model=order.model),
+        problem=problem,
+        target=target,
+        step=order.step,
+        source_sha256=hashlib.sha256(order.content).hexdigest(),
+    )
+    if order.sample is not None:
+        same = same.filter(sample=order.sample)
+    return same.select_related("problem", "target").order_by("sample").first()
 
 
 def _again(made: Submission, order: Order) -> Accepted:

@@ -21,7 +21,9 @@ from portal.submissions.uploads import Outcome, submit_many
 
 
 class FileOutcomeSerializer(serializers.Serializer[Any]):
-    """One file of the zip: `status` 202 taken, 200 taken before under this key, else `detail` says why not.
+    """One file of the zip: `status` 202 taken, 200 sent before, else `detail` says why not.
+
+    Sent before: under this key, or the run has the very same file as a sample that counts (unless `further`).
 
     Of a file that was taken `detail` is empty or says what its author should know of it.
     """
@@ -83,6 +85,7 @@ class RunUpload(ApiView):
             results_public=got["results_public"],
             lane=Submission.Lane.BATCH,
             idempotency_key=idempotency_key(request),
+            once=not got["further"],
         )
         report = submit_many(by=user, archive=got["file"].read(), order=order)
         files = [_row(outcome, request) for outcome in report.outcomes]

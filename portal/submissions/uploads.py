@@ -40,7 +40,7 @@ class Outcome:
 
     @property
     def is_replay(self) -> bool:
-        """Whether the file was sent before, under the same key."""
+        """Whether the file was sent before, under the same key or as a sample that counts."""
         return self.status == REPLAYED
 
 
@@ -58,15 +58,15 @@ class Report:
 
     @property
     def sent_before(self) -> int:
-        """How many files this very request had sent before."""
+        """How many files had been sent before and were not taken again."""
         return sum(outcome.is_replay for outcome in self.outcomes)
 
 
 def submit_many(*, by: User, archive: bytes, order: Order) -> Report:
     """Submit every file of a zip; `order` says what is the same for all. Raises InvalidInput for no such zip.
 
-    With an idempotency key, sending the same zip again makes no second submissions. Once the batch lane is
-    full no further file is tried.
+    With an idempotency key, or an order for `once`, sending the same zip again makes no second submissions.
+    Once the batch lane is full no further file is tried.
     """
     catalogue = dict(Problem.objects.active().values_list("slug", "number"))
     packed, infos = _opened(archive)

@@ -125,8 +125,14 @@ def test_a_zip_is_taken_file_by_file_and_a_reload_sends_nothing_twice(client: Cl
         row = Submission.objects.get()
         assert (row.run, row.sample, row.lane, row.mode) == (run, 0, Submission.Lane.BATCH, "score")
         assert f'href="/submissions/{row.pk}/"' in text
-    send(client, run, packed(allreduce=factories.GOOD), key="another")
-    assert Submission.objects.count() == 2
+    again = send(client, run, packed(allreduce=factories.GOOD), key="another").content.decode()
+    assert "sent before, sample 0</span>" in again
+    assert f'href="/submissions/{row.pk}/"' in again
+    assert Submission.objects.count() == 1
+    further = send(client, run, packed(allreduce=factories.GOOD), key="further", further="on")
+    assert "yes, sample 1</span>" in further.content.decode()
+    assert "counts for the k of the whole run" in further.content.decode()
+    assert not further.context["form"]["further"].value()
 
 
 def test_a_second_zip_can_be_sent_from_the_answer_to_the_first(client: Client, run: ModelRun) -> None:
@@ -140,7 +146,7 @@ def test_a_second_zip_can_be_sent_from_the_answer_to_the_first(client: Client, r
     third = send(client, run, packed(**both), key=key_in(second), target="other4")
     assert third.context["report"].taken == 2
     assert third.context["form"]["target"].value() == "other4"
-    fourth = send(client, run, packed(**both), key=key_in(third), target="other4")
+    fourth = send(client, run, packed(**both), key=key_in(third), target="other4", further="on")
     assert (fourth.context["report"].taken, Submission.objects.count()) == (2, 7)
 
 
@@ -148,7 +154,7 @@ def test_a_full_batch_lane_ends_a_zip_and_the_rest_is_counted(
     client: Client, run: ModelRun, settings: Any
 ) -> None:
     settings.SUBMIT_MAX_BATCH = 1
-    answer = send(client, run, packed(**{f"{n}/1_allreduce": factories.GOOD for n in range(5)}))
+    answer = send(client, run, packed(**{f"{n}/1_allreduce": f"{factories.GOOD}# {n}" for n in range(5)}))
     text = answer.content.decode()
     assert "1 of 5 files taken</h2>" in text
     assert "3 files after the last one below, in the order of their names, were not tried." in text
@@ -169,7 +175,7 @@ def test_zips_of_the_page_and_of_the_api_share_a_limit(
     monkeypatch.setattr("portal.core.throttles.rate_of", lambda scope: "2/min")
     fields = {"target": "cpu4", "file": packed(allreduce=factories.GOOD)}
     assert api(run.entrant.owner).post(f"/api/v1/runs/{run.pk}/upload/", fields).status_code == 202
-    answers = [send(client, run, packed(allreduce=factories.GOOD), key=key) for key in "ab"]
+    answers = [send(client, run, packed(allreduce=f"{factories.GOOD}# {key}"), key=key) for key in "ab"]
     assert [answer.status_code for answer in answers] == [200, 429]
     assert answers[1]["Retry-After"] == "60"
     assert Submission.objects.count() == 2

@@ -48,7 +48,7 @@ def test_every_file_is_taken_or_told_why_not(api: Api, run: ModelRun) -> None:
             {
                 "mine/": "",
                 "mine/1_allreduce_cuda.py": factories.GOOD,
-                "mine/1_allreduce_triton.py": factories.GOOD,
+                "mine/1_allreduce_triton.py": factories.GOOD + "# triton\n",
                 "mine/allgather.zip": bundle,
                 "mine/2_allreduce.py": factories.GOOD,
                 "mine/3_all_gather.py": factories.GOOD,
@@ -63,8 +63,8 @@ def test_every_file_is_taken_or_told_why_not(api: Api, run: ModelRun) -> None:
     assert answer.status_code == 202, answer.content
     body = answer.json()
     assert (body["accepted"], body["refused"]) == (3, 5)
-    told = {row["file"].removeprefix("mine/"): (row["status"], row["code"]) for row in body["files"]}
-    assert told == {
+    outcomes = {row["file"].removeprefix("mine/"): (row["status"], row["code"]) for row in body["files"]}
+    assert outcomes == {
         "1_allreduce_cuda.py": (202, ""),
         "1_allreduce_triton.py": (202, ""),
         "allgather.zip": (202, ""),
@@ -95,10 +95,55 @@ def test_the_same_key_makes_no_second_submissions(api: Api, run: ModelRun) -> No
     assert Submission.objects.count() == 2
 
 
+def told(answer: Any) -> list[tuple[int, int | None]]:
+    return [(row["status"], row["sample"]) for row in answer.json()["files"]]
+
+
+def test_a_corrected_zip_makes_samples_of_what_changed_only(api: Api, run: ModelRun) -> None:
+    factories.TargetFactory(slug="other4", title="other")
+    both = {"1_allreduce.py": factories.GOOD, "2_allgather.py": factories.GOOD}
+    corrected = both | {"2_allgather.py": factories.GOOD + "# corrected"}
+    first = send(api, run, packed(both))
+    assert told(first) == [(202, 0), (202, 0)]
+    second = send(api, run, packed(corrected))
+    assert told(second) == [(200, 0), (202, 1)]
+    assert second.json()["files"][0]["id"] == first.json()["files"][0]["id"]
+    assert told(send(api, run, packed(both), further="true")) == [(202, 1), (202, 2)]
+    one = packed({"1_allreduce.py": factories.GOOD})
+    assert told(send(api, run, one, sample=1)) == [(200, 1)]
+    assert told(send(api, run, one, sample=7)) == [(202, 7)]
+    assert told(send(api, run, one, step=1)) == [(202, 8)]
+    assert told(send(api, run, one, target="other4")) == [(202, 0)]
+    for _ in range(2):
+        assert told(send(api, run, one, mode="check")) == [(202, None)]
+    other = factories.model_run(run.entrant.owner)
+    assert told(send(api, other, one)) == [(202, 0)]
+    twice = packed({f"{letter}/1_allreduce.py": factories.GOOD + "# twice" for letter in "ab"})
+    assert told(send(api, other, twice)) == [(202, 1), (200, 1)]
+
+
+@pytest.mark.parametrize(
+    ("ended", "status"),
+    [
+        ({"state": "cancelled"}, 202),
+        ({"state": "done", "verdict": "infra_error"}, 202),
+        ({"state": "done", "verdict": "incorrect"}, 200),
+    ],
+    ids=["cancelled", "a fault of ours", "incorrect"],
+)
+def test_a_file_whose_sample_was_freed_is_taken_again(
+    api: Api, run: ModelRun, ended: dict[str, str], status: int
+) -> None:
+    one = packed({"1_allreduce.py": factories.GOOD})
+    send(api, run, one)
+    Submission.objects.update(**ended)
+    assert told(send(api, run, one)) == [(status, 0)]
+
+
 def test_a_file_that_was_sent_before_costs_one_query(api: Api, run: ModelRun) -> None:
     asked = []
     for count in (2, 6):
-        content = packed({f"x{n}/1_allreduce.py": factories.GOOD for n in range(count)})
+        content = packed({f"x{n}/1_allreduce.py": f"{factories.GOOD}# {count} {n}" for n in range(count)})
         key = {"HTTP_IDEMPOTENCY_KEY": f"campaign-{count}"}
         assert send(api, run, content, headers=key).json()["accepted"] == count
         with CaptureQueriesContext(connection) as found:
@@ -140,7 +185,7 @@ def test_only_ones_own_runs(api: Api, run: ModelRun) -> None:
 
 def test_a_whole_campaign_fits_the_batch_lane_but_not_more(api: Api, run: ModelRun, settings: Any) -> None:
     settings.SUBMIT_MAX_QUEUED, settings.SUBMIT_MAX_BATCH = 1, 3
-    content = packed({f"x{n}/1_allreduce.py": factories.GOOD for n in range(5)})
+    content = packed({f"x{n}/1_allreduce.py": f"{factories.GOOD}# {n}" for n in range(5)})
     body = send(api, run, content).json()
     assert [row["status"] for row in body["files"]] == [202, 202, 202, 429]
     assert (body["accepted"], body["refused"], body["not_tried"]) == (3, 1, 1)
