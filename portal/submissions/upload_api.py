@@ -46,6 +46,9 @@ class UploadReportSerializer(serializers.Serializer[Any]):
     not_tried = serializers.IntegerField(
         help_text="Files left out, since the batch lane was full before them."
     )
+    notice = serializers.CharField(
+        allow_blank=True, help_text="Says that no host serves the target now, and which targets are served."
+    )
     files = FileOutcomeSerializer(many=True)
 
 
@@ -100,8 +103,14 @@ class RunUpload(ApiView):
                 not_tried=report.not_tried,
                 files=files,
             )
-        told = {"accepted": accepted, "refused": len(files) - accepted, "not_tried": report.not_tried}
-        return Response({**told, "files": files}, status=202)
+        told = {
+            "accepted": accepted,
+            "refused": len(files) - accepted,
+            "not_tried": report.not_tried,
+            "notice": report.notice,
+            "files": files,
+        }
+        return Response(told, status=202)
 
 
 def _row(outcome: Outcome, request: Request) -> dict[str, Any]:

@@ -14,9 +14,10 @@ from typing import Any
 
 from portal.accounts.models import User
 from portal.core.errors import DomainError, InvalidInput
-from portal.submissions import bundles, policies
+from portal.submissions import bundles, policies, serving
 from portal.submissions.models import Submission
 from portal.submissions.services import Order, submit
+from portal.submissions.states import WAITING
 from portal.submissions.validation import MAX_BYTES
 from problems import names
 from problems.models import Problem
@@ -46,10 +47,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Report:
-    """What became of a zip. `not_tried` counts the files after the one for which the batch lane was full."""
+    """What became of a zip. `not_tried` counts the files after the one for which the batch lane was full.
+
+    `notice`: that no host serves the target for which files wait.
+    """
 
     outcomes: list[Outcome]
     not_tried: int = 0
+    notice: str = ""
 
     @property
     def taken(self) -> int:
@@ -75,7 +80,13 @@ def submit_many(*, by: User, archive: bytes, order: Order) -> Report:
         outcomes.append(_one(by, name, content, order, catalogue))
         if outcomes[-1].code == policies.BATCH_FULL:
             break
-    return Report(outcomes, not_tried=len(infos) - len(outcomes))
+    return Report(outcomes, not_tried=len(infos) - len(outcomes), notice=_notice(outcomes))
+
+
+def _notice(outcomes: list[Outcome]) -> str:
+    sent = (outcome.submission for outcome in outcomes if outcome.submission)
+    waiting = next((submission for submission in sent if submission.state in WAITING), None)
+    return serving.notice(waiting.target) if waiting else ""
 
 
 def _opened(archive: bytes) -> tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]:

@@ -135,6 +135,12 @@ def test_a_zip_is_taken_file_by_file_and_a_reload_sends_nothing_twice(client: Cl
     assert not further.context["form"]["further"].value()
 
 
+def test_the_answer_says_once_that_nobody_serves_the_target(client: Client, run: ModelRun) -> None:
+    files = {"allreduce": factories.GOOD, "allgather": factories.GOOD}
+    text = send(client, run, packed(**files)).content.decode()
+    assert text.count("No host serves cpu4 now. What you send is kept") == 1
+
+
 def test_a_second_zip_can_be_sent_from_the_answer_to_the_first(client: Client, run: ModelRun) -> None:
     factories.TargetFactory(slug="other4", title="other")
     first = send(client, run, packed(allreduce=factories.GOOD, allgather="x = 1"), source_public="on")

@@ -9,7 +9,9 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
+from evaluator.models import Host
 from portal.submissions.models import ModelRun, Submission
 from tests import factories
 
@@ -138,6 +140,19 @@ def test_a_file_whose_sample_was_freed_is_taken_again(
     send(api, run, one)
     Submission.objects.update(**ended)
     assert told(send(api, run, one)) == [(status, 0)]
+
+
+def test_a_target_that_nobody_serves_is_told_once(api: Api, run: ModelRun) -> None:
+    content = packed({"1_allreduce.py": factories.GOOD, "2_allgather.py": factories.GOOD})
+    for _ in range(2):
+        body = send(api, run, content).json()
+        assert body["notice"].startswith("No host serves cpu4 now.")
+        assert [row["detail"] for row in body["files"]] == ["", ""]
+    Submission.objects.update(state="done", verdict="correct")
+    assert send(api, run, content).json()["notice"] == ""
+    now = timezone.now()
+    Host.objects.create(name="h", target=factories.TargetFactory(), registered_at=now, last_seen=now)
+    assert send(api, run, content, further="true").json()["notice"] == ""
 
 
 def test_a_file_that_was_sent_before_costs_one_query(api: Api, run: ModelRun) -> None:
