@@ -8,7 +8,7 @@ from django.db.models import OuterRef, Subquery
 
 from portal.accounts.models import User
 from portal.submissions.models import ModelRun, Submission
-from portal.submissions.states import State
+from portal.submissions.states import Mode, State
 from problems.models import Problem, Target
 
 
@@ -25,10 +25,14 @@ class ProblemProgress:
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """The problems that count for the model board, sent or not, and what was sent beside them."""
+    """The problems that count for the model board, sent or not, and what was sent beside them.
+
+    `uncounted`: how many files were sent in other modes than `score` and not cancelled.
+    """
 
     track: tuple[ProblemProgress, ...]
     others: tuple[ProblemProgress, ...]
+    uncounted: int
 
     @property
     def rows(self) -> tuple[ProblemProgress, ...]:
@@ -58,7 +62,8 @@ class RunProgress:
 
 def progress_of(run: ModelRun, target: Target) -> RunProgress:
     """Return how far a run is on a target."""
-    sent = Submission.objects.filter(run=run, target=target).holding_samples()
+    every = Submission.objects.filter(run=run, target=target)
+    sent = every.holding_samples()
     counts = {row.pop("problem"): row for row in sent.counts_by("problem")}
     last = sent.filter(problem=OuterRef("pk")).order_by("-created_at", "-id")
     names = dict(
@@ -78,7 +83,11 @@ def progress_of(run: ModelRun, target: Target) -> RunProgress:
             else ProblemProgress(problem)
         )
 
-    return RunProgress(tuple(map(row, track)), tuple(map(row, beside.order_by("number"))))
+    return RunProgress(
+        tuple(map(row, track)),
+        tuple(map(row, beside.order_by("number"))),
+        every.exclude(mode=Mode.SCORE).exclude(state=State.CANCELLED).count(),
+    )
 
 
 def own_results(user: User) -> dict[int, str]:

@@ -106,8 +106,29 @@ def test_a_page_of_a_long_run_asks_no_more(
 ) -> None:
     for number in range(12):
         factories.judged(owner, run=run, problem=factories.ProblemFactory(slug=f"p{number}"))
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(15):
         client.get(f"/runs/{run.pk}/")
+
+
+def test_files_in_other_modes_are_told_beside_the_progress(
+    client: Client, owner: User, run: ModelRun
+) -> None:
+    address = f"/runs/{run.pk}/"
+    assert "in other modes" not in client.get(address).content.decode()
+    factories.submission(owner, run=run)
+    factories.submission(owner, run=run, mode="profile", state="cancelled")
+    factories.submission(owner, mode="check")
+    assert "in other modes" not in client.get(address).content.decode()
+    send(client, run, packed(allreduce=factories.GOOD), mode="check")
+    factories.judged(owner, run=run, mode="quick")
+    text = client.get(address).content.decode()
+    assert "2 files in other modes than score, not counted here" in text
+    assert 'href="/submissions/?target=cpu4"' in text
+    assert client.get("/submissions/?target=cpu4").status_code == 200
+    client.force_login(factories.UserFactory(is_staff=True))
+    text = client.get(address).content.decode()
+    assert "2 files in other modes" in text
+    assert 'href="/submissions/?target=cpu4"' not in text
 
 
 def key_in(answer: Any) -> str:
