@@ -28,7 +28,16 @@ class _Targets(forms.ModelChoiceField):
         return f"{obj.slug}: {obj.title}{missing}"
 
 
-class SubmitForm(forms.Form):
+class SummedUpForm(forms.Form):
+    """A form with a summary of what is wrong above it (`components/summary.html`)."""
+
+    def problems_found(self) -> list[tuple[Any, str]]:
+        """Return what is wrong with which field."""
+        named = [field for field in self if field.errors]
+        return [(field, str(text)) for field in named for text in field.errors]
+
+
+class SubmitForm(SummedUpForm):
     """One source, by file or pasted, and what to do with it."""
 
     MODES = (
@@ -90,11 +99,6 @@ class SubmitForm(forms.Form):
         slugs = {row.slug for row in self.fields["target"].queryset if row.pk in self.served}  # type: ignore[attr-defined]
         return not chosen or chosen in slugs
 
-    def problems_found(self) -> list[tuple[Any, str]]:
-        """Return what is wrong with which field, for the summary above the form."""
-        named = [field for field in self if field.errors]
-        return [(field, str(text)) for field in named for text in field.errors]
-
     def clean(self) -> dict[str, Any]:
         """Demand one source."""
         data = super().clean() or {}
@@ -132,7 +136,7 @@ class RunForm(forms.Form):
     link = forms.URLField(max_length=200, required=False, assume_scheme="https")
 
 
-class RunUploadForm(forms.Form):
+class RunUploadForm(SummedUpForm):
     """A zip of solutions for a run."""
 
     file = forms.FileField(

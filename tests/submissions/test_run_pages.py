@@ -208,11 +208,22 @@ def test_zips_of_the_page_and_of_the_api_share_a_limit(
     assert Submission.objects.count() == 2
 
 
+def test_the_form_stands_before_the_long_table(client: Client, run: ModelRun) -> None:
+    text = client.get(f"/runs/{run.pk}/").content.decode()
+    assert text.index('id="upload-title"') < text.index('id="progress-title"')
+
+
 def test_what_is_no_zip_comes_back_beside_its_field(client: Client, run: ModelRun) -> None:
     answer = send(client, run, SimpleUploadedFile("a.zip", b"no"))
     assert answer.status_code == 422
     assert "no zip archive" in str(answer.context["form"].errors["file"])
+    text = answer.content.decode()
+    assert "<title>Not sent: " in text
+    summary = text[text.index('role="alert" tabindex="-1" autofocus') :].partition("</div>")[0]
+    assert '<a href="#id_file">Zip</a>: This is no zip archive' in summary
+    assert 'id="id_file_error"' in text
     fresh = client.get(f"/runs/{run.pk}/")
+    assert "autofocus" not in fresh.content.decode()
     assert (
         fresh.context["form"]["key"].value() != client.get(f"/runs/{run.pk}/").context["form"]["key"].value()
     )
