@@ -35,7 +35,7 @@ def _visible(request: HttpRequest, submission_id: UUID) -> Submission:
     return found
 
 
-@query.takes("problem", "target", "from")
+@query.takes("problem", "target", "run", "from")
 @login_required
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -84,7 +84,11 @@ def _order(form: SubmitForm) -> services.Order:
 
 
 def _initial(request: HttpRequest) -> dict[str, Any]:
-    """Return what to fill in: `?problem=&target=`, or everything of `?from=` a submission. Raises Http404."""
+    """Return what to fill in: `?problem=&target=&run=`, or everything of `?from=` a submission. Raises Http404.
+
+    A run that is asked for goes before that of the submission.
+    """
+    run = _asked_run(request)
     initial: dict[str, Any] = {
         "problem": query.choice(
             request.GET, "problem", Problem.objects.active().values_list("slug", flat=True)
@@ -93,7 +97,7 @@ def _initial(request: HttpRequest) -> dict[str, Any]:
     }
     sent = query.given(request.GET, "from")
     if not sent:
-        return initial
+        return initial | (_writer(run) if run else {})
     try:
         before = _visible(request, UUID(sent))
     except ValueError:
@@ -107,13 +111,27 @@ def _initial(request: HttpRequest) -> dict[str, Any]:
         if not initial["was_zip"]:
             with before.source.open("rb") as stream:
                 initial["source"] = stream.read().decode("utf-8-sig", "replace")
-    if before.run.entrant.owner_id == request.user.pk:
-        unsorted = before.run.harness == ModelRun.Harness.UNSORTED
-        if not unsorted:
-            initial["run"] = before.run_id
-        elif before.run.entrant.kind == Entrant.Kind.MODEL:
-            initial["model"] = before.run.entrant.name
-    return initial
+    if run is None and before.run.entrant.owner_id == request.user.pk:
+        run = before.run
+    return initial | (_writer(run) if run else {})
+
+
+def _asked_run(request: HttpRequest) -> ModelRun | None:
+    """Return the author's own run that `?run=` names; 400 for others."""
+    run_id = query.number(request.GET, "run", low=1, high=10**17, default=0)
+    if not run_id:
+        return None
+    found = ModelRun.objects.usable_by(request.user).filter(pk=run_id).first()
+    if found is None:
+        raise query.refuse("run", "unknown", "You have no run of this id. Leave `run` out, or see /runs/.")
+    return found
+
+
+def _writer(run: ModelRun) -> dict[str, Any]:
+    """Who wrote it, as the form asks: a run, a model by name, or nobody but the author."""
+    if run.harness != ModelRun.Harness.UNSORTED:
+        return {"run": run.pk}
+    return {"model": run.entrant.name} if run.entrant.kind == Entrant.Kind.MODEL else {}
 
 
 @query.takes(*MineForm.base_fields, "page")

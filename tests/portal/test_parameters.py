@@ -60,7 +60,12 @@ ODD: dict[str, dict[str, tuple[str, str]]] = {
         "unsolved_on": ("tpu", "cpu4"),
         "page": ("last", "whole number"),
     },
-    "/submit/": {"problem": ("nothing", "allreduce"), "target": ("tpu", "cpu4"), "from": ("me", "id")},
+    "/submit/": {
+        "problem": ("nothing", "allreduce"),
+        "target": ("tpu", "cpu4"),
+        "run": ("x", "whole number"),
+        "from": ("me", "id"),
+    },
     "/submissions/": {
         "state": ("lost", "live, correct"),
         "target": ("tpu", "cpu4"),

@@ -12,7 +12,7 @@ from django.test import Client
 from portal.accounts.models import User
 from portal.submissions.models import ModelRun, Submission
 from portal.submissions.progress import progress_of
-from portal.submissions.runs import ensure_personal_run
+from portal.submissions.runs import ensure_model_run, ensure_personal_run
 from tests import factories
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("rings")]
@@ -206,6 +206,34 @@ def test_zips_of_the_page_and_of_the_api_share_a_limit(
     assert [answer.status_code for answer in answers] == [200, 429]
     assert answers[1]["Retry-After"] == "60"
     assert Submission.objects.count() == 2
+
+
+def test_one_file_can_be_sent_from_the_page_of_a_run(client: Client, run: ModelRun) -> None:
+    page = client.get(f"/runs/{run.pk}/").content.decode()
+    link = re.search(r'href="(/submit/[^"]+)">Send one file<', page)
+    assert link is not None
+    text = client.get(link[1].replace("&amp;", "&")).content.decode()
+    assert f'<option value="{run.pk}" selected>' in text
+    assert '<option value="cpu4" selected>' in text
+    before = factories.submission(run.entrant.owner, mode="check")
+    initial = client.get(f"/submit/?run={run.pk}&from={before.pk}").context["form"].initial
+    assert (initial["run"], initial["mode"]) == (run.pk, "check")
+
+
+def test_the_form_for_one_file_takes_ones_own_runs_only(client: Client, run: ModelRun) -> None:
+    foreign = factories.model_run(factories.UserFactory())
+    for asked in (foreign.pk, 10**17):
+        answer = client.get(f"/submit/?run={asked}")
+        assert answer.status_code == 400
+        assert "You have no run of this id." in answer.content.decode()
+    named = ensure_model_run(by=run.entrant.owner, model="Newcomer 7B")
+    assert client.get(f"/submit/?run={named.pk}").context["form"].initial["model"] == "Newcomer 7B"
+    personal = ensure_personal_run(by=run.entrant.owner)
+    initial = client.get(f"/submit/?run={personal.pk}").context["form"].initial
+    assert not {"run", "model"} & initial.keys()
+    client.force_login(factories.UserFactory(is_staff=True))
+    assert client.get(f"/submit/?run={run.pk}").status_code == 400
+    assert "Send one file" not in client.get(f"/runs/{run.pk}/").content.decode()
 
 
 def test_the_form_stands_before_the_long_table(client: Client, run: ModelRun) -> None:
