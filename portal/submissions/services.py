@@ -76,6 +76,14 @@ class Accepted:
     notice: str = ""
 
 
+class _HeldAlreadyError(Exception):
+    """The run has the very same file as a sample."""
+
+    def __init__(self, submission: Submission) -> None:
+        super().__init__(str(submission))
+        self.submission = submission
+
+
 def submit(*, by: User, order: Order) -> Accepted:
     """Store a submission and its file, queue it, and ring at the target once that is committed.
 
@@ -85,7 +93,7 @@ def submit(*, by: User, order: Order) -> Accepted:
     if replay := _replay(by, order):
         return _again(replay, order)
     problem, target = _find_problem(order.problem), _find_target(order.target)
-    if order.once and (held := _held(by, order, problem, target)):
+    if held := _held(by, order, problem, target):
         return _again(held, order)
     _check_options(order, problem, target)
     source = read_source(
@@ -99,6 +107,8 @@ def submit(*, by: User, order: Order) -> Accepted:
                 made = _insert(by, order, problem, target, source, new_id, path)
             # Not before: reading a large source takes a second, in which the author would stay locked.
             return Accepted(made, notice=cards.notice(source, target))
+        except _HeldAlreadyError as known:
+            return _again(known.submission, order)
         except IntegrityError:
             if replay := _replay(by, order):  # the same request, accepted a moment ago by another process
                 return _again(replay, order)
@@ -116,6 +126,8 @@ def _insert(
     by: User, order: Order, problem: Problem, target: Target, source: Source, new_id: uuid.UUID, path: str
 ) -> Submission:
     locked = User.objects.select_for_update().get(pk=by.pk)  # counting and inserting are one step per user
+    if held := _held(locked, order, problem, target):  # taken a moment ago from another zip
+        raise _HeldAlreadyError(held)
     policies.demand_quota(locked, order.lane)
     run = find_run(by=locked, run_id=order.run_id, model=order.model)
     now = timezone.now()
@@ -226,11 +238,11 @@ def _replay(by: User, order: Order) -> Submission | None:
 
 
 def _held(by: User, order: Order, problem: Problem, target: Target) -> Submission | None:
-    """Return the first sample of the run that is the very same file and counts; None in modes without samples.
+    """Return the first sample of the run that is the very same file and counts, for an order for `once`.
 
-    A sample or step that the order names is another one, whatever its file.
+    None in modes without samples. A sample or step that the order names is another one, whatever its file.
     """
-    if order.mode != Mode.SCORE:
+    if not order.once or order.mode != Mode.SCORE:
         return None
     same = Submission.objects.holding_samples().filter(
         run=find_run(by=by, run_id=order.run_id, model=order.model),

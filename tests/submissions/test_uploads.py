@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from evaluator.models import Host
+from portal.submissions import services
 from portal.submissions.models import ModelRun, Submission
 from tests import factories
 
@@ -122,6 +123,17 @@ def test_a_corrected_zip_makes_samples_of_what_changed_only(api: Api, run: Model
     assert told(send(api, other, one)) == [(202, 0)]
     twice = packed({f"{letter}/1_allreduce.py": factories.GOOD + "# twice" for letter in "ab"})
     assert told(send(api, other, twice)) == [(202, 1), (200, 1)]
+
+
+def test_two_zips_at_a_time_make_one_sample(api: Api, run: ModelRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_while_another_is_taken(**asked: Any) -> Any:
+        monkeypatch.undo()
+        factories.submission(run.entrant.owner, run=run)
+        return services.read_source(**asked)
+
+    monkeypatch.setattr(services, "read_source", read_while_another_is_taken)
+    assert told(send(api, run, packed({"1_allreduce.py": factories.GOOD}))) == [(200, 0)]
+    assert Submission.objects.count() == 1
 
 
 @pytest.mark.parametrize(
