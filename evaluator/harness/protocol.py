@@ -143,6 +143,29 @@ class Timing:
             return self.card.slowed
         return median(pair[0] for pair in self.pairs) > SLOWED * max(self.before, self.after)
 
+    def unsteady(self, drift: float) -> list[str]:
+        """Why this measurement does not count; nothing where it does.
+
+        `drift`: relative, as far as the reference's time alone may differ before and after the pairs.
+        """
+        why = []
+        if self.before and self.after is not None and abs(self.after / self.before - 1.0) > drift:
+            why.append("drift")
+        if self.slowed:
+            why.append("slowed")
+        if self.disturbed:
+            why.append("disturbed")
+        return why
+
+    def shown(self) -> dict[str, float | None]:
+        """Medians of the pairs, and the reference alone, ms per call."""
+        return {
+            "solution_ms": 1e3 * median(pair[1] for pair in self.pairs),
+            "reference_ms": 1e3 * median(pair[0] for pair in self.pairs),
+            "before_ms": None if self.before is None else 1e3 * self.before,
+            "after_ms": None if self.after is None else 1e3 * self.after,
+        }
+
     def result(self) -> Speedup:
         return speedup(self.pairs)
 

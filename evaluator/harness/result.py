@@ -40,8 +40,10 @@ class Facts:
     durations: dict[str, float]
     seed: int
     files: dict[str, bytes]
-    rounds: int
-    steady: bool
+    discarded: list[dict[str, Any]]
+    """Earlier rounds that did not count: why, and what they read."""
+    unsteady: list[str]
+    """Why the last round should not have counted either."""
     below_floor: bool
     noise_floor: float
     upstream: dict[str, Any] | None
@@ -83,8 +85,7 @@ def _timing(facts: Facts) -> dict[str, Any] | None:
     gain = timing.result()
     gaps = timing.outside_minus_ranks
     return {
-        "solution_ms": 1e3 * median(pair[1] for pair in timing.pairs),
-        "reference_ms": 1e3 * median(pair[0] for pair in timing.pairs),
+        **timing.shown(),
         "speedup": gain.value,
         "speedup_low": gain.low,
         "speedup_high": gain.high,
@@ -95,10 +96,10 @@ def _timing(facts: Facts) -> dict[str, Any] | None:
         "handshake_ms": 1e3 * timing.handshake,
         "outside_minus_ranks_ms": 1e3 * median(gaps) / timing.block if gaps else None,
         "copies_ms": 1e3 * median(timing.copies) if timing.copies else None,
-        "before_ms": None if timing.before is None else 1e3 * timing.before,
-        "after_ms": None if timing.after is None else 1e3 * timing.after,
         "noise_floor": facts.noise_floor,
-        "rounds": facts.rounds,
+        "rounds": 1 + len(facts.discarded),
+        "discarded": facts.discarded,
+        "unsteady": facts.unsteady,
         "samples": [[1e3 * a, 1e3 * b] for a, b in timing.pairs],
         "raw_reference_ms": [1e3 * t for t in timing.reference_calls],
         "raw_solution_ms": [1e3 * t for t in timing.solution_calls],
@@ -141,7 +142,7 @@ def _flags(facts: Facts) -> list[str]:
         flags.append("launch_bound")
     if facts.session is not None and facts.session.built_late:
         flags.append("built_late")
-    if not facts.steady:
+    if facts.unsteady:
         flags.append("noisy")
     if facts.below_floor:
         flags.append("below_floor")

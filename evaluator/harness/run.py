@@ -82,9 +82,9 @@ class Run:
         self.jobs: list[Job] = []
         self.session: protocol.Session | None = None
         self.built = Built()
-        self.rounds = 0
+        self.discarded: list[dict[str, Any]] = []
+        self.unsteady: list[str] = []
         self.upstream: dict[str, Any] | None = None
-        self.steady = True
         self.look = looking.Look()
         self._memory: dict[str, int | None] = {}
         self._sizes = (0, 0)
@@ -134,7 +134,6 @@ class Run:
             self.bench.stand_still()
         below = 0
         for number in range(ROUNDS):
-            self.rounds = number + 1
             if number:
                 self._seed = None
                 self._new_cases()
@@ -142,11 +141,18 @@ class Run:
             below = below + 1 if self.below_floor() else 0
             if below == IMPOSSIBLE:
                 raise protocol.Verdicted(verdict.impossible(self._solution_seconds(), self._floor))
-            if self.steady and not below:
+            if not self.unsteady and not below:
                 return
             if number + 1 < ROUNDS:
+                self._discard()
                 self._close_jobs()
                 self.bench.refill()
+
+    def _discard(self) -> None:
+        """Keep of a round that does not count why, and what it read."""
+        why = [*self.unsteady, *(["below_floor"] if self.below_floor() else [])]
+        timing = self.session.timing if self.session else protocol.Timing()
+        self.discarded.append({"why": why, **(timing.shown() if timing.pairs else {})})
 
     def _solution_seconds(self) -> float:
         pairs = self.session.timing.pairs if self.session else []
@@ -239,9 +245,7 @@ class Run:
         if session.timing.before is not None and session.submission is not None:
             session.submission.close()
             session.timing.after = session.reference_block()
-            drift = abs(session.timing.after / session.timing.before - 1.0)
-            disturbed = session.timing.slowed or session.timing.disturbed
-            self.steady = drift <= max(self.noise_floor, STEADY) and not disturbed
+            self.unsteady = session.timing.unsteady(max(self.noise_floor, STEADY))
 
     def _look_at(self, session: protocol.Session) -> None:
         """Calls under a profiler, after the last one that counts; in `profile` in a job of their own."""
@@ -313,8 +317,8 @@ class Run:
             durations=self.durations,
             seed=self.cases.seed,
             files=self.files,
-            rounds=self.rounds,
-            steady=self.steady,
+            discarded=self.discarded,
+            unsteady=self.unsteady,
             below_floor=self.below_floor(),
             noise_floor=self.noise_floor,
             upstream=self.upstream,

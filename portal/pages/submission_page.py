@@ -10,7 +10,7 @@ from evaluator.selectors import last_attempt, result_attempt
 from leaderboard.services import is_official
 from portal.pages import figures
 from portal.pages.results import public_result
-from portal.pages.words import ADVICE, FLAGS, HEADLINES, STAGES, TONES
+from portal.pages.words import ADVICE, FLAGS, HEADLINES, STAGES, TONES, UNSTEADY
 from portal.submissions import bundles, line, policies, serving
 from portal.submissions.models import Submission
 from portal.submissions.states import WAITING, Mode, State
@@ -51,6 +51,7 @@ def context(submission: Submission, viewer: policies.Viewer, looks: int = 0) -> 
         "moved": _moved(result),
         "off_boards": is_official(submission.target) and "noisy" in ((result or {}).get("flags") or []),
         "flags": [(flag, FLAGS.get(flag, "")) for flag in (result or {}).get("flags", [])],
+        "discarded": _discarded(timing or {}),
         "can_change": policies.can_change(viewer, submission),
         "can_see_source": policies.can_view_source(viewer, submission),
         "log": attempt.log if attempt and policies.can_view_source(viewer, submission) else "",
@@ -109,6 +110,21 @@ def _moved(result: dict[str, Any] | None) -> bool:
     movement = known.get("movement") or {}
     seen = movement.get("collectives") or known.get("mechanisms") or known.get("kernels")
     return bool(seen) or (bool(movement) and known.get("verdict") == "correct")
+
+
+def _discarded(timing: dict[str, Any]) -> list[str]:
+    """Return a line for each round of measurement that did not count, and for a last one that should not have."""
+    lines = [
+        f"Round {number} did not count: {_because(row.get('why') or [])}."
+        for number, row in enumerate(timing.get("discarded") or [], 1)
+    ]
+    if last := timing.get("unsteady"):
+        lines.append(f"The last round counts with doubt: {_because(last)}.")
+    return lines
+
+
+def _because(why: list[str]) -> str:
+    return "; ".join(UNSTEADY.get(code, code) for code in why)
 
 
 def _headline(submission: Submission, result: dict[str, Any] | None) -> str:

@@ -85,6 +85,14 @@ FLAGS = {
     "launch_bound": "The device was idle for more than half of the call.",
 }
 
+UNSTEADY = {
+    "drift": "the reference alone took another time after it than before it",
+    "slowed": "the reference was far slower in turn with the submission than alone",
+    "disturbed": "memory that the submission had let go of was freed while the reference worked",
+    "below_floor": "it was faster than the links can carry what the call must exchange",
+}
+"""Why a round of measurement does not count."""
+
 GRADES = {
     "full": "own sandbox, freezer and limits",
     "partial": "sandboxed, without freezer, limits or walls between ranks",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,9 +14,9 @@ from portal.pages.words import FLAGS
 from problems.registry import load_target
 
 
-def flags(target: str, protocol: str, steady: bool = True, below: bool = False) -> list[str]:
+def flags(target: str, protocol: str, unsteady: Sequence[str] = (), below: bool = False) -> list[str]:
     facts: Any = SimpleNamespace(
-        session=None, target=load_target(target), protocol=protocol, steady=steady, below_floor=below
+        session=None, target=load_target(target), protocol=protocol, unsteady=unsteady, below_floor=below
     )
     return result._flags(cast(result.Facts, facts))
 
@@ -24,7 +25,7 @@ def test_a_target_that_is_not_timed_says_so() -> None:
     assert flags("h200x1", "check") == ["unranked_protocol", "untimed_target"]
     assert flags("cpu4", "paper") == []
     assert flags("h100x4", "paper", below=True) == ["below_floor"]
-    assert flags("cpu4", "profile", steady=False) == ["noisy", "unranked_protocol"]
+    assert flags("cpu4", "profile", unsteady=["drift"]) == ["noisy", "unranked_protocol"]
 
 
 @pytest.mark.parametrize(

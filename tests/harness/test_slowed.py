@@ -57,7 +57,8 @@ def test_on_cards_the_gate_tells_whether_the_reference_was_slowed(
 class _Slept(Session):
     """A session of stand-ins, in whose pairs the reference takes `beside` seconds and alone one."""
 
-    def __init__(self, beside: float, disturbed: int) -> None:
+    def __init__(self, beside: float, disturbed: int, after: float) -> None:
+        self.after = after
         self.timing = Timing(before=1.0, disturbed=disturbed)
         self.spent = 0.0
         self._beside = beside
@@ -74,14 +75,21 @@ class _Slept(Session):
         self.timing.pairs.append((self._beside, 1.0))
 
     def reference_block(self) -> float:
-        return 1.0
+        return self.after
 
 
 @pytest.mark.parametrize(
-    ("beside", "disturbed", "steady"), [(1.2, 0, True), (3.0, 0, False), (1.2, 1, False)]
+    ("beside", "disturbed", "after", "why"),
+    [
+        (1.2, 0, 1.0, []),
+        (3.0, 0, 1.0, ["slowed"]),
+        (1.2, 1, 1.0, ["disturbed"]),
+        (1.2, 0, 1.2, ["drift"]),
+        (3.0, 2, 0.8, ["drift", "slowed", "disturbed"]),
+    ],
 )
 def test_a_slowed_reference_is_not_steady(
-    monkeypatch: pytest.MonkeyPatch, beside: float, disturbed: int, steady: bool
+    monkeypatch: pytest.MonkeyPatch, beside: float, disturbed: int, after: float, why: list[str]
 ) -> None:
     nothing: Callable[..., None] = lambda *args, **options: None  # noqa: E731
     monkeypatch.setattr(run.upstream, "run", nothing)
@@ -90,8 +98,8 @@ def test_a_slowed_reference_is_not_steady(
     score.protocol_name, score.noise_floor = "paper", 0.1
     monkeypatch.setattr(score, "stage", nothing)
     monkeypatch.setattr(score, "_look_at", nothing)
-    score._measure(_Slept(beside, disturbed))
-    assert score.steady is steady
+    score._measure(_Slept(beside, disturbed, after))
+    assert score.unsteady == why
 
 
 class _Sleeper(Session):

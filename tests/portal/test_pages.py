@@ -547,6 +547,25 @@ def test_a_noisy_result_says_which_boards_take_it_and_is_led_to_no_other(client:
         assert ("Boards it counts for" in text) == leads
 
 
+@pytest.mark.django_db
+def test_a_score_that_was_measured_again_says_why(client: Client) -> None:
+    timing = {
+        "solution_ms": 0.4,
+        "reference_ms": 0.6,
+        "discarded": [{"why": ["drift", "slowed"]}],
+        "unsteady": [],
+    }
+    row = factories.judged(result={"timing": timing})
+    client.force_login(row.author)
+    text = page_of(client, row)
+    assert "Round 1 did not count: the reference alone took another time after it than before it;" in text
+    assert "counts with doubt" not in text
+
+    doubted = factories.judged(result={"timing": timing | {"unsteady": ["disturbed"]}})
+    client.force_login(doubted.author)
+    assert "The last round counts with doubt: memory that" in page_of(client, doubted)
+
+
 def test_every_document_is_served_and_named_in_the_menu(client: Client, db: None) -> None:
     menu = client.get("/docs/").content.decode()
     found = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "measurements").glob("*.md")]
