@@ -47,6 +47,8 @@ RESTLESS = 2.0
 """So many times as long an empty turn takes at least while somebody else's kernel is on a card: its time slices."""
 SLOWED = 1.15
 """The reference under the gate in pairs, against alone. Beside honest files at most 1.06 (8 `paper` scores, h200x2)."""
+IDLE = 0.10
+"""Cards that the reference leaves idle for more than this share of a call wait for launches: what a score may drift."""
 TIE_S = 3e-6
 """Two times per call that are closer than this are not told apart: as far as a file can move the gate."""
 
@@ -98,6 +100,10 @@ class CardTiming:
             return False
         alone = max(max(self.alone) - self.gate_cost, 0.0)
         return median(pair[0] for pair in self.gate) - self.gate_cost > SLOWED * alone + TIE_S / 2
+
+    @property
+    def resolution(self) -> float:
+        return TIE_S
 
     def on_the_card(self) -> Speedup | None:
         """The speedup by the gate alone, which leaves the host's launches out; None where a call takes no time."""
@@ -311,9 +317,9 @@ class CardSession(Session):
         self.card.alone.append(gate)
         if self._block is None:
             by_stream, by_gate = self.card.net(stream, gate)
-            self._block = (by_gate < by_stream / 2, self.card.gate_cost)
-        launch_bound, cost = self._block
-        return max(gate - cost, TIE_S) if launch_bound else stream
+            self._block = (by_gate < (1 - IDLE) * by_stream, self.card.gate_cost)
+        waits, cost = self._block
+        return max(gate - cost, TIE_S) if waits else stream
 
     def _both(self, kinds: list[str]) -> dict[str, tuple[list[Call], Batch, Batch]]:
         """New calls for each kind; (calls, reference's batch, submission's batch), in random order."""

@@ -78,6 +78,9 @@ class CardFigures(Protocol):
     def slowed(self) -> bool: ...
 
     @property
+    def resolution(self) -> float: ...
+
+    @property
     def calls(self) -> int: ...
 
     @property
@@ -146,11 +149,14 @@ class Timing:
     def unsteady(self, drift: float) -> list[str]:
         """Why this measurement does not count; nothing where it does.
 
-        `drift`: relative, as far as the reference's time alone may differ before and after the pairs.
+        `drift`: relative, as far as the reference's time alone may differ before and after the pairs; on cards also by
+        as much as their clock cannot tell.
         """
         why = []
-        if self.before and self.after is not None and abs(self.after / self.before - 1.0) > drift:
-            why.append("drift")
+        if self.before is not None and self.after is not None:
+            untold = self.card.resolution if self.card is not None else 0.0
+            if abs(self.after - self.before) > drift * self.before + untold:
+                why.append("drift")
         if self.slowed:
             why.append("slowed")
         if self.disturbed:

@@ -200,12 +200,23 @@ class Blocks(Session):
         return Batch(self.takes[kind] * US)
 
 
-def test_a_reference_that_waits_for_its_launches_is_steady_when_the_cards_are() -> None:
+@pytest.mark.parametrize("stream", [60, 100])
+def test_a_reference_that_waits_for_its_launches_is_steady_when_the_cards_are(stream: float) -> None:
     session = Blocks()
     cost = session.card.gate_cost / US
-    before = session.block(stream=100, gate=cost + 40)
+    before = session.block(stream=stream, gate=cost + 40)
     assert before == pytest.approx(40 * US)
-    assert session.block(stream=200, gate=cost + 42) / before == pytest.approx(1.05)
+    assert session.block(stream=2 * stream, gate=cost + 42) / before == pytest.approx(1.05)
+
+
+def test_what_the_clock_of_cards_cannot_tell_is_no_drift() -> None:
+    session = Blocks()
+    cost = session.card.gate_cost / US
+    session.timing = Timing(card=session.card)
+    session.timing.before = session.block(stream=60, gate=cost + 10)
+    for gate, why in ((12.5, []), (15, ["drift"]), (5.5, ["drift"])):
+        session.timing.after = session.block(stream=60, gate=cost + gate)
+        assert session.timing.unsteady(0.10) == why
 
 
 def test_the_cost_and_the_kind_of_the_first_block_hold_for_the_second() -> None:
