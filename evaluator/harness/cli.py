@@ -98,14 +98,17 @@ def _register_score(commands: Any) -> None:
 def _register_many(commands: Any) -> None:
     many = commands.add_parser("score-many", help="score the catalogue's references, or a folder of files")
     _add_target(many)
-    many.add_argument(
+    source = many.add_mutually_exclusive_group()
+    source.add_argument(
         "--folder", type=Path, help="files named N_slug_backend.py or .zip; default: the references"
     )
-    many.add_argument(
+    source.add_argument(
         "--manifest", type=Path, help="files and the verdicts they must end with, as samples.toml"
     )
-    many.add_argument("--problem", action="append", help="only this one, slug or number; repeatable")
-    many.add_argument("--leave-out", action="append", metavar="SLUG", help="not this reference; repeatable")
+    many.add_argument(
+        "--problem", action="append", help="only files for this one, slug or number; repeatable"
+    )
+    many.add_argument("--leave-out", action="append", metavar="SLUG", help="no file for this one; repeatable")
     many.add_argument("--size", help="default: the first size the target ranks")
     _add_protocol(many, PROTOCOLS[:3], "check")
     many.add_argument(

@@ -25,7 +25,7 @@ from evaluator.harness.samples import DEMO_TARGET
 from evaluator.harness.sandbox import SandboxError
 from evaluator.harness.source import BadFile
 from problems import names
-from problems.registry import Problem, UnknownProblem, all_problems, load_problem, load_target
+from problems.registry import UnknownProblem, all_problems, load_problem, load_target
 
 
 @dataclass(frozen=True)
@@ -39,23 +39,16 @@ class Task:
     limit_s: float
 
 
-def find(
-    folder: Path | None, problems: list[str] | None, *, ranks: int, left_out: list[str] | None = None
-) -> Iterator[tuple[str, Path]]:
-    """(slug, file): the references of the catalogue, or the files of a folder by their names.
-
-    Of the whole catalogue, problems that are not defined for so many `ranks` and those in `left_out` are not taken.
-    """
-    if folder is None:
-        chosen = (
-            [load_problem(name) for name in problems] if problems else list(_defined(ranks, left_out or []))
-        )
-        yield from ((problem.slug, problem.folder / "reference.py") for problem in chosen)
+def find(folder: Path | None, *, ranks: int) -> Iterator[tuple[str, Path]]:
+    """(slug, file): a folder's files by their names, or the references that are defined for so many `ranks`."""
+    if folder is not None:
+        yield from _named(folder)
         return
-    wanted = {load_problem(name).slug for name in problems or []}
-    for slug, path in _named(folder):
-        if not wanted or slug in wanted:
-            yield slug, path
+    for problem in all_problems():
+        if ranks in problem.world_sizes:
+            yield problem.slug, problem.folder / "reference.py"
+        else:
+            print(f"{problem.slug}: left out, not defined for {ranks} ranks", file=sys.stderr)
 
 
 def _named(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -78,30 +71,32 @@ def to_score(
     problems: list[str] | None = None,
     left_out: list[str] | None = None,
 ) -> tuple[list[tuple[str, Path]], dict[str, Expected]]:
-    """The files to score and how each must end. Raises ValueError where there is none."""
+    """The files to score and how each must end. Raises ValueError where there is none, UnknownProblem for a name.
+
+    `problems` and `left_out` choose among them, wherever the files come from.
+    """
+    only = {load_problem(name).slug for name in problems or []}
+    without = {load_problem(name).slug for name in left_out or []}
+    expected: dict[str, Expected] = {}
     if manifest is not None:
-        files, expected = listed(manifest, target)
-        if not files:
-            raise ValueError(f"{manifest}: it names no file for {target}")
-        return files, expected
-    files = list(find(folder, problems, ranks=load_target(target).ranks, left_out=left_out))
-    if not files:
-        raise ValueError(
+        found, expected = listed(manifest, target)
+        nothing = f"{manifest}: it names no file for {target}"
+    else:
+        found = list(find(folder, ranks=load_target(target).ranks))
+        nothing = (
             f"{folder or 'the catalogue'}: no file to score. Files are named N_slug_backend.py or .zip, such as "
             f"1_allreduce_cuda.py; N_ and _backend may be missing. Backends: {', '.join(names.BACKENDS)}."
         )
-    return files, {}
-
-
-def _defined(ranks: int, left_out: list[str]) -> Iterator[Problem]:
-    without = {load_problem(name).slug for name in left_out}
-    for problem in all_problems():
-        if problem.slug in without:
-            print(f"{problem.slug}: left out as asked", file=sys.stderr)
-        elif ranks not in problem.world_sizes:
-            print(f"{problem.slug}: left out, not defined for {ranks} ranks", file=sys.stderr)
-        else:
-            yield problem
+    if not found:
+        raise ValueError(nothing)
+    if missing := sorted(only - {slug for slug, _ in found}):
+        raise ValueError(f"{manifest or folder or target}: no file for {', '.join(missing)}")
+    files = [(slug, path) for slug, path in found if slug not in without and (not only or slug in only)]
+    if not files:
+        raise ValueError("--leave-out leaves nothing to score")
+    for slug in sorted(without & {slug for slug, _ in found}):
+        print(f"{slug}: left out as asked", file=sys.stderr)
+    return files, expected
 
 
 class _Worker:
@@ -144,7 +139,7 @@ def listed(manifest: Path, target: str) -> tuple[list[tuple[str, Path]], dict[st
         named = row.get("target", DEMO_TARGET)
         if named != target and (device == "cpu" or load_target(named).device != device):
             continue
-        files.append((str(row["problem"]), manifest.parent / row["file"]))
+        files.append((load_problem(str(row["problem"])).slug, manifest.parent / row["file"]))
         verdicts = tuple(row.get("expect") or [row["verdict"]])
         expected[str(row["file"])] = Expected(verdicts, row.get("speedup_below"))
     return files, expected

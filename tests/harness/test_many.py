@@ -12,7 +12,7 @@ import torch
 from evaluator.harness import many, warm
 from evaluator.harness.cli import main
 from evaluator.harness.errors import SizeTooLarge, Stopped
-from evaluator.harness.many import Expected, Task, find, listed
+from evaluator.harness.many import Expected, Task, find, listed, to_score
 from evaluator.harness.rank.recipe import Decoder, reader
 from evaluator.harness.samples import FOLDER, all_samples
 from evaluator.harness.source import solution_files
@@ -30,13 +30,14 @@ def test_published_file_names_find_their_problem(tmp_path: Path) -> None:
         "something_else.py",
     ):
         (tmp_path / name).write_text("")
-    found = [(slug, path.name) for slug, path in find(tmp_path, None, ranks=4)]
+    found = [(slug, path.name) for slug, path in find(tmp_path, ranks=4)]
     assert found == [
         ("tp_rms_norm", "18_tp_rms_norm_cpp.py"),
         ("allreduce", "1_allreduce_cuda.py"),
         ("allgather", "allgather.zip"),
     ]
-    assert [path.name for _, path in find(tmp_path, ["18"], ranks=4)] == ["18_tp_rms_norm_cpp.py"]
+    files, _ = to_score(target="cpu4", folder=tmp_path, problems=["18"])
+    assert [path.name for _, path in files] == ["18_tp_rms_norm_cpp.py"]
 
 
 def test_names_that_say_no_problem_are_told_and_nothing_else_is_no_success(
@@ -218,12 +219,31 @@ def test_a_replacement_of_another_shape_is_left_alone() -> None:
 def test_of_the_whole_catalogue_only_what_is_defined_and_wanted_is_taken(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    two = [slug for slug, _ in find(None, None, ranks=2, left_out=["68"])]
-    four = [slug for slug, _ in find(None, None, ranks=4)]
+    two = [slug for slug, _ in to_score(target="h200x2", left_out=["68"])[0]]
+    four = [slug for slug, _ in find(None, ranks=4)]
     assert set(four) - set(two) == {"moe_ep_narrow", "gnn_sparse_feature_fetch_projection"}
     told = capsys.readouterr().err
     assert "moe_ep_narrow: left out, not defined for 2 ranks" in told
     assert "gnn_sparse_feature_fetch_projection: left out as asked" in told
+
+
+def test_chosen_problems_are_chosen_wherever_the_files_come_from(capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = FOLDER / "samples.toml"
+    chosen, expected = to_score(target="cpu4", manifest=manifest, problems=["2"])
+    assert {slug for slug, _ in chosen} == {"allgather"}
+    assert {path.name for _, path in chosen} <= set(expected)
+    rest, _ = to_score(target="cpu4", manifest=manifest, left_out=["allgather"])
+    assert len(chosen) + len(rest) == len(to_score(target="cpu4", manifest=manifest)[0])
+
+    assert main(["score-many", "--manifest", str(manifest), "--problem", "hyena_forward_cp"]) == 2
+    assert "samples.toml: no file for hyena_forward_cp" in capsys.readouterr().err
+    assert main(["score-many", "--problem", "2", "--leave-out", "2"]) == 2
+    assert "--leave-out leaves nothing" in capsys.readouterr().err
+
+
+def test_a_manifest_may_name_problems_by_number(tmp_path: Path) -> None:
+    (tmp_path / "m.toml").write_text('[[samples]]\nfile = "a.py"\nproblem = 2\nverdict = "correct"\n')
+    assert to_score(target="cpu4", manifest=tmp_path / "m.toml")[0] == [("allgather", tmp_path / "a.py")]
 
 
 @pytest.mark.parametrize(
