@@ -163,6 +163,14 @@ class RunUploadForm(SummedUpForm):
         return upload
 
 
+class _Runs(forms.ModelChoiceField):
+    """Runs that somebody sent to; what holds single files has the name that My work gives it."""
+
+    def label_from_instance(self, obj: Any) -> str:
+        single = obj.harness == ModelRun.Harness.UNSORTED and obj.entrant.kind != Entrant.Kind.MODEL
+        return "my own work" if single else str(obj)
+
+
 class MineForm(forms.Form):
     """Filters of My work."""
 
@@ -177,9 +185,16 @@ class MineForm(forms.Form):
     sort = forms.ChoiceField(required=False, choices=SORTS)
     state = forms.ChoiceField(required=False, choices=())
     target = forms.ChoiceField(required=False, choices=())
+    run = _Runs(
+        ModelRun.objects.none(),
+        required=False,
+        empty_label="all",
+        error_messages={"invalid_choice": "'%(value).40s' is the id of no run that you sent a file to."},
+    )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, by: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["run"].queryset = ModelRun.objects.sent_to_by(by)  # type: ignore[attr-defined]
         field = Submission._meta.get_field("state")
         verdict = Submission._meta.get_field("verdict")
         slugs = target_slugs()

@@ -139,7 +139,7 @@ def _writer(run: ModelRun) -> dict[str, Any]:
 @require_safe
 def mine(request: HttpRequest) -> HttpResponse:
     """List one's own submissions, newest first."""
-    form = MineForm(request.GET)
+    form = MineForm(request.GET, by=signed_in(request))
     rows = Submission.objects.filter(author=signed_in(request)).with_names()
     query.demand_valid(form, request.GET)
     page = query.page_of(
@@ -171,6 +171,8 @@ def _narrow(rows: Any, wanted: dict[str, Any]) -> Any:
         rows = rows.filter(Q(problem__title__icontains=text) | Q(problem__slug__icontains=text))
     if wanted["target"]:
         rows = rows.filter(target__slug=wanted["target"])
+    if wanted["run"]:
+        rows = rows.filter(run=wanted["run"])
     state = wanted["state"]
     if state == "live":
         return rows.filter(state__in=[s.value for s in LIVE])

@@ -75,6 +75,10 @@ class ModelRunQuerySet(models.QuerySet["ModelRun", "ModelRun"]):
         """Keep the runs that `user` may submit to: those of entrants they own."""
         return self.filter(entrant__owner=user).select_related("entrant")
 
+    def sent_to_by(self, user: Any) -> ModelRunQuerySet:
+        """Keep the runs that hold a file of `user`, the newest first."""
+        return self.filter(submissions__author=user).select_related("entrant").distinct().order_by("-pk")
+
     def campaigns(self) -> ModelRunQuerySet:
         """Leave out what holds the single files of people, which is no campaign of anybody."""
         return self.exclude(harness="unsorted", entrant__kind="person")

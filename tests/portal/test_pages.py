@@ -374,6 +374,29 @@ def test_my_work_has_figures_and_is_sorted_by_them(client: Client) -> None:
 
 
 @pytest.mark.django_db
+def test_my_work_is_narrowed_to_a_run_and_counts_the_batch_lane(client: Client) -> None:
+    author = factories.UserFactory()
+    single, run = factories.judged(author=author), factories.model_run(author)
+    client.force_login(author)
+    assert 'name="run"' not in client.get("/submissions/").content.decode()
+
+    queued = factories.submission(author, run=run, lane=Submission.Lane.BATCH, state=State.QUEUED)
+    page = client.get("/submissions/")
+    assert "0 waiting or running and 1 in the batch lane" in page.content.decode()
+    assert {row.pk for row in page.context["page"]} == {single.pk, queued.pk}
+    narrowed = client.get(f"/submissions/?run={run.pk}")
+    assert [row.pk for row in narrowed.context["page"]] == [queued.pk]
+    assert ">Clear</a>" in narrowed.content.decode()
+    assert "<dt>In the batch lane</dt>" in client.get("/submit/").content.decode()
+
+    other = factories.model_run(factories.UserFactory())
+    for wrong in (other.pk, "x", 10**30):
+        answer = client.get(f"/submissions/?run={wrong}")
+        assert answer.status_code == 400
+        assert "is the id of no run that you sent a file to" in answer.content.decode()
+
+
+@pytest.mark.django_db
 def test_lists_do_not_ask_more_the_longer_they_are(
     client: Client, django_assert_max_num_queries: Any
 ) -> None:
