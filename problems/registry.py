@@ -425,7 +425,9 @@ def load_target(name: str) -> Target:
     """By slug. Raises UnknownProblem naming the targets there are."""
     path = TARGETS / f"{name}.toml"
     if "/" in name or not path.exists():
-        raise UnknownProblem(f"no target {name!r}; there are {target_names()}")
+        near = names.near(name, target_names())
+        hint = f"; did you mean {' or '.join(near)}?" if near else ";"
+        raise UnknownProblem(f"no target {name!r}{hint} Targets: {', '.join(target_names())}.")
     data = tomllib.loads(path.read_text())
     hardware = roofline.Hardware(
         peaks=data["peaks_tflops"],

@@ -107,6 +107,10 @@ COMMANDS = {
     "no workers": (["score-many", "--workers", "0"], "--workers must be more than 0"),
     "no seeds": (["gate", "--seeds", "0"], "--seeds must be more than 0"),
     "unknown target of a self-test": (["selftest", "--target", "x"], "no target 'x'"),
+    "part of a target's name": (
+        ["selftest", "--target", "cpu"],
+        "no target 'cpu'; did you mean cpu4? Targets: ",
+    ),
     "missing gate": (["table", "--gate", "{t}/none.json"], "no such file"),
 }
 
