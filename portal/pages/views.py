@@ -77,7 +77,7 @@ def doc(request: HttpRequest, slug: str) -> HttpResponse:
     document = documents.load(slug)
     if document is None:
         raise Http404
-    return render(request, "pages/doc.html", {"document": document, "titles": documents.titles()})
+    return render(request, "pages/doc.html", {"document": document, "parts": documents.contents()})
 
 
 def measured(request: HttpRequest, name: str) -> HttpResponse:
