@@ -84,6 +84,12 @@ def unresolved(flags: Any) -> bool:
 
 
 @register.filter
+def raised_by(code: Any, rank: Any) -> bool:
+    """Whether a rank is known whose exception ended the job: the others' stacks only say where they waited for it."""
+    return code == "runtime_error.exception" and rank is not None
+
+
+@register.filter
 def small(value: Any) -> str:
     """Show an error or a bound to three digits."""
     return f"{value:.3g}" if isinstance(value, int | float) else "–"
