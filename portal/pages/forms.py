@@ -164,7 +164,7 @@ class RunUploadForm(SummedUpForm):
 
 
 class _Runs(forms.ModelChoiceField):
-    """Runs that somebody sent to; what holds single files has the name that My work gives it."""
+    """Runs of somebody; what holds single files has the name that My work gives it."""
 
     def label_from_instance(self, obj: Any) -> str:
         single = obj.harness == ModelRun.Harness.UNSORTED and obj.entrant.kind != Entrant.Kind.MODEL
@@ -189,12 +189,14 @@ class MineForm(forms.Form):
         ModelRun.objects.none(),
         required=False,
         empty_label="all",
-        error_messages={"invalid_choice": "'%(value).40s' is the id of no run that you sent a file to."},
+        error_messages={
+            "invalid_choice": "'%(value).40s' is the id of no run of yours, or that you sent a file to."
+        },
     )
 
     def __init__(self, *args: Any, by: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["run"].queryset = ModelRun.objects.sent_to_by(by)  # type: ignore[attr-defined]
+        self.fields["run"].queryset = ModelRun.objects.seen_by(by)  # type: ignore[attr-defined]
         field = Submission._meta.get_field("state")
         verdict = Submission._meta.get_field("verdict")
         slugs = target_slugs()

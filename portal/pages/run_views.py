@@ -1,5 +1,6 @@
 """Pages of runs: make one, see how far it is, send it a zip."""
 
+import hashlib
 from typing import Any
 from uuid import uuid4
 
@@ -103,9 +104,11 @@ def _own(request: HttpRequest, run_id: int) -> ModelRun:
 def _upload(request: HttpRequest, run: ModelRun, form: RunUploadForm) -> Report | None:
     """Send the zip's files to the run; what is wrong with the zip as a whole lands in the form.
 
-    The key of the form makes a reload of the answer send nothing twice.
+    The key of the form makes a reload of the answer send nothing twice. It holds for the one zip: a browser that goes
+    back shows the same form, and another zip sent with it is another request.
     """
     got = form.cleaned_data
+    archive = got["file"].read()
     order = Order(
         content=b"",
         filename="",
@@ -115,11 +118,11 @@ def _upload(request: HttpRequest, run: ModelRun, form: RunUploadForm) -> Report 
         run_id=run.pk,
         source_public=got["source_public"],
         lane=Submission.Lane.BATCH,
-        idempotency_key=got["key"],
+        idempotency_key=f"{got['key']}/{hashlib.sha256(archive).hexdigest()}",
         once=not got["further"],
     )
     try:
-        return submit_many(by=signed_in(request), archive=got["file"].read(), order=order)
+        return submit_many(by=signed_in(request), archive=archive, order=order)
     except DomainError as error:
         form.add_error(error.field if error.field in form.fields else None, error.message)
         return None

@@ -75,9 +75,10 @@ class ModelRunQuerySet(models.QuerySet["ModelRun", "ModelRun"]):
         """Keep the runs that `user` may submit to: those of entrants they own."""
         return self.filter(entrant__owner=user).select_related("entrant")
 
-    def sent_to_by(self, user: Any) -> ModelRunQuerySet:
-        """Keep the runs that hold a file of `user`, the newest first."""
-        return self.filter(submissions__author=user).select_related("entrant").distinct().order_by("-pk")
+    def seen_by(self, user: Any) -> ModelRunQuerySet:
+        """Keep the runs that are `user`'s or hold a file of theirs, the newest first."""
+        own = Q(entrant__owner=user) | Q(submissions__author=user)
+        return self.filter(own).select_related("entrant").distinct().order_by("-pk")
 
     def campaigns(self) -> ModelRunQuerySet:
         """Leave out what holds the single files of people, which is no campaign of anybody."""

@@ -376,10 +376,11 @@ def test_my_work_has_figures_and_is_sorted_by_them(client: Client) -> None:
 @pytest.mark.django_db
 def test_my_work_is_narrowed_to_a_run_and_counts_the_batch_lane(client: Client) -> None:
     author = factories.UserFactory()
-    single, run = factories.judged(author=author), factories.model_run(author)
+    single = factories.judged(author=author)
     client.force_login(author)
     assert 'name="run"' not in client.get("/submissions/").content.decode()
 
+    run = factories.model_run(author)
     queued = factories.submission(author, run=run, lane=Submission.Lane.BATCH, state=State.QUEUED)
     page = client.get("/submissions/")
     assert "0 waiting or running and 1 in the batch lane" in page.content.decode()
@@ -393,7 +394,7 @@ def test_my_work_is_narrowed_to_a_run_and_counts_the_batch_lane(client: Client) 
     for wrong in (other.pk, "x", 10**30):
         answer = client.get(f"/submissions/?run={wrong}")
         assert answer.status_code == 400
-        assert "is the id of no run that you sent a file to" in answer.content.decode()
+        assert "is the id of no run of yours" in answer.content.decode()
 
 
 @pytest.mark.django_db

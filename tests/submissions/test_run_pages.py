@@ -123,12 +123,13 @@ def test_files_in_other_modes_are_told_beside_the_progress(
     factories.judged(owner, run=run, mode="quick")
     text = client.get(address).content.decode()
     assert "2 files in other modes than score, not counted here" in text
-    assert 'href="/submissions/?target=cpu4"' in text
-    assert client.get("/submissions/?target=cpu4").status_code == 200
+    link = f"/submissions/?run={run.pk}&amp;target=cpu4"
+    assert f'href="{link}"' in text
+    assert len(client.get(link.replace("&amp;", "&")).context["page"]) == 4
     client.force_login(factories.UserFactory(is_staff=True))
     text = client.get(address).content.decode()
     assert "2 files in other modes" in text
-    assert 'href="/submissions/?target=cpu4"' not in text
+    assert link not in text
 
 
 def key_in(answer: Any) -> str:
@@ -154,6 +155,18 @@ def test_a_zip_is_taken_file_by_file_and_a_reload_sends_nothing_twice(client: Cl
     assert "yes, sample 1</span>" in further.content.decode()
     assert "counts for the k of the whole run" in further.content.decode()
     assert not further.context["form"]["further"].value()
+
+
+@pytest.mark.parametrize("mode", ["score", "quick"])
+def test_another_zip_from_a_form_gone_back_to_is_taken(client: Client, run: ModelRun, mode: str) -> None:
+    first = packed(allreduce=factories.GOOD)
+    content = first.read()
+    for _ in "once", "reloaded":
+        send(client, run, SimpleUploadedFile("solutions.zip", content), mode=mode)
+        assert Submission.objects.count() == 1
+    answer = send(client, run, packed(allreduce=factories.GOOD + "# corrected\n"), mode=mode)
+    assert "1 of 1 file taken</h2>" in answer.content.decode()
+    assert Submission.objects.count() == 2
 
 
 def test_the_answer_says_once_that_nobody_serves_the_target(client: Client, run: ModelRun) -> None:
