@@ -60,7 +60,9 @@ SCORES: dict[str, Column] = {
         "ratio",
         "reference time over solution time, of paired blocks; at most 1 where a flag says below_resolution or noisy",
     ),
-    "speedup_low": Column("speedup_low", "float64", "ratio", "lower 95 % limit of the speedup"),
+    "speedup_low": Column(
+        "speedup_low", "float64", "ratio", "lower 95 % limit of the speedup, or what it was brought down to"
+    ),
     "speedup_high": Column("speedup_high", "float64", "ratio", "upper 95 % limit of the speedup"),
     "noise_floor": Column("noise_floor", "float64", "relative", "speedups whose ratio is within it are ties"),
     "solution_ms": Column("solution_ms", "float64", "ms", "time per call"),
@@ -181,7 +183,8 @@ def data_card() -> str:
         "  a run counts as failed for that run.",
         "- Only verified, complete runs of models stand on the model board, of each model, harness and prompt",
         "  variant the newest by date, then by number. Of an agent's sample the last step counts.",
-        "- Only `ranked` rows count as good; the speed of a `provisional` one does not count yet.",
+        "- Only `ranked` rows count as good; the speed of a `provisional` one does not count yet. A speedup that",
+        "  differs from 1 by no more than its `noise_floor` is a tie: in a run's figures it counts with at most 1.",
         "- 95 % bands: percentile bootstrap of the mean over the problems of the track, 300 resamples drawn by",
         "  Python's `random.Random(20260601).choices(range(problems), k=problems)`; the limits are the values at",
         "  floor(0.025 × 299) and ceil(0.975 × 299) of the sorted means.",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 INPUT_SET = "hardened"
 
-RULES = f"{PROTOCOL_VERSION}.6"
+RULES = f"{PROTOCOL_VERSION}.7"
 """What stored figures were taken under: the judge's protocol, and our count of changes to what is kept."""
 
 

@@ -36,6 +36,11 @@ def is_tie(speedup: float, noise_floor: float) -> bool:
     return abs(speedup - 1.0) <= noise_floor
 
 
+def sure_speedup(speedup: float, noise_floor: float) -> float:
+    """The speedup that a model's figures take: a tie with the reference is never faster than it."""
+    return min(speedup, 1.0) if is_tie(speedup, noise_floor) else speedup
+
+
 # --- places on one board ------------------------------------------------------------------------
 
 

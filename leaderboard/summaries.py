@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import transaction
@@ -98,12 +98,19 @@ def entries(*, run_id: int, target: Target, size: str) -> list[Entry]:
             "flags",
             "submission_id",
             "mechanisms",
+            "noise_floor",
         )
     )
-    return [
-        Entry(*[*rest, ranking.is_resolved(flags), str(submission_id), tuple(mechanism_names(used))])
-        for *rest, flags, submission_id, used in rows
-    ]
+    return [_entry(*row) for row in rows]
+
+
+def _entry(*row: Any) -> Entry:
+    *rest, flags, submission_id, used, floor = row
+    entry = Entry(*[*rest, ranking.is_resolved(flags), str(submission_id), tuple(mechanism_names(used))])
+    if entry.speedup is None:
+        return entry
+    speedup = ranking.sure_speedup(entry.speedup, floor)
+    return replace(entry, speedup=speedup, low=None if entry.low is None else min(entry.low, speedup))
 
 
 def mechanism_names(stored: Any) -> list[str]:

@@ -70,6 +70,8 @@ def figures(run, scores, track):
     timed = {slug: [] for slug in track}
     for (slug, _), row in last.items():
         speed = row["speedup"] if row["ranked"] and not row["provisional"] else None
+        if speed is not None and abs(speed - 1.0) <= row["noise_floor"]:
+            speed = min(speed, 1.0)  # a tie is never faster
         sure = not {"below_resolution", "noisy"} & set(
             row["flags"]
         )  # else at most a tie: after what was measured

@@ -101,6 +101,21 @@ def test_figures_against_a_hand_made_table(four_problems) -> None:
     assert all(lo <= v <= hi for lo, v, hi in zip(curve["low"], curve["value"], curve["high"], strict=True))
 
 
+def test_a_tie_with_the_reference_is_never_faster_whatever_its_sign(four_problems) -> None:
+    """The reference sent as it is, or anything else within the noise floor, takes no share of fast_1."""
+    run = model_run("m")
+    for slug, speedup, floor in (("a", 1.03, 0.1), ("b", 1.03, 0.01), ("c", 0.97, 0.1)):
+        timing = {"speedup": speedup, "speedup_low": 0.96, "speedup_high": 1.04, "noise_floor": floor}
+        score(run, slug, speedup=speedup, timing=timing)
+    figures = refresh(run).figures
+    assert (figures["solved"], figures["faster"]) == (3, 1)
+    assert figures["fast_1_at"]["1"] == pytest.approx(1 / 4)
+    assert (figures["categories"]["faster"], figures["categories"]["slower"]) == (1, 2)
+    assert figures["geometric_mean"]["solved"] == pytest.approx((1.03 * 0.97) ** (1 / 3))
+    tied = next(row for row in summaries.entries(run_id=run.pk, target=build.target(), size="tiny"))
+    assert (tied.problem, tied.speedup, tied.low) == ("a", 1.0, 0.96)
+
+
 def test_a_correct_sample_that_may_not_rank_is_no_success(four_problems) -> None:
     run = model_run("m")
     score(run, "a", speedup=3.0, timing={"speedup": None})
