@@ -189,8 +189,7 @@ def from_failure(failure: JobFailed) -> Verdict:
             "Descriptors that the file did not open are not its own.",
         )
     reported = [report for report in failure.ranks if report.error]
-    crashed = any(report.exit_code is not None and report.exit_code < 0 for report in failure.ranks)
-    if reported and not (crashed and all(_is_echo(report) for report in reported)):
+    if reported and not (any(map(_left, failure.ranks)) and all(map(_is_echo, reported))):
         return _from_error(reported, failure)
     if failure.kind == "deadline":
         return _from_deadline(failure)
@@ -256,7 +255,9 @@ def _asked_for(message: str, rank: int, at: str) -> str | None:
 
 
 _ECHO = re.compile(
-    r"Connection (closed|reset)|peer|Broken pipe|timed out|cannot open shared object file", re.I
+    r"Connection (closed|reset)|peer|Broken pipe|timed out|remote process exit|ncclRemoteError|"
+    r"cannot open shared object file",
+    re.I,
 )
 
 
@@ -270,6 +271,11 @@ def _weight(report: RankReport) -> tuple[bool, bool, int]:
 def _is_echo(report: RankReport) -> bool:
     """Whether the rank's error only tells that a peer went away."""
     return bool(_ECHO.search(str((report.error or {}).get("message"))))
+
+
+def _left(report: RankReport) -> bool:
+    """Whether the rank's process ended without a word, by a signal or by its own deed."""
+    return report.exit_code is not None and report.error is None
 
 
 def _compiler_line(text: str) -> str:
@@ -331,19 +337,19 @@ def at_line(crash: Verdict, stderr: str) -> Verdict:
 
 
 def _from_exit(failure: JobFailed) -> Verdict:
-    for report in failure.ranks:
+    gone = [report for report in failure.ranks if _left(report)]
+    for report in gone:
         code = report.exit_code
         if code is not None and code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
             meaning = MEANINGS.get(name, "")
             text = f"Rank {report.rank} was ended by {name}{meaning}."
             return Verdict("runtime_error", f"runtime_error.{name.lower()}", text, report.rank)
-    for report in failure.ranks:
-        if report.exit_code is not None:
-            text = (
-                f"Rank {report.rank} left with exit code {report.exit_code} before the protocol was over. "
-                "A file must not end its process."
-            )
-            return Verdict("runtime_error", "runtime_error.exited_early", text, report.rank)
+    for report in gone:
+        text = (
+            f"Rank {report.rank} left with exit code {report.exit_code} before the protocol was over. "
+            "A file must not end its process."
+        )
+        return Verdict("runtime_error", "runtime_error.exited_early", text, report.rank)
     text = "A rank went away before the protocol was over."
     return Verdict("runtime_error", "runtime_error.exited_early", text)

@@ -171,6 +171,16 @@ def test_a_crash_in_native_code_names_the_authors_line(judge: Judge) -> None:
     assert found["message"].endswith(f"in line {line}.")
 
 
+def test_a_rank_that_leaves_is_named_not_those_who_waited_for_it(judge: Judge, tmp_path: Path) -> None:
+    path = tmp_path / "solution.py"
+    path.write_text(
+        "import os\nimport torch.distributed as dist\n\n\ndef solution(tensor):\n    if dist.get_rank() == 3:\n"
+        "        os._exit(0)\n    out = tensor.clone()\n    dist.all_reduce(out)\n    return out\n"
+    )
+    found = judge.score(problem="allreduce", solution=path, protocol="check")
+    assert (found["code"], found["rank"]) == ("runtime_error.exited_early", 3)
+
+
 def test_a_stop_is_heeded_and_leaves_a_working_judge(judge: Judge) -> None:
     asked = iter([False] * 3)
 

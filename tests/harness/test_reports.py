@@ -151,6 +151,32 @@ def test_the_cause_goes_before_its_echo() -> None:
     assert "IndexError" in found.message
 
 
+@pytest.mark.parametrize(
+    "noticed",
+    [
+        "[../gloo/transport/tcp/pair.cc:537] Read error [127.0.0.1]:1: Connection reset by peer",
+        "NCCL error: ncclRemoteError: a call failed since a remote process exited",
+    ],
+)
+@pytest.mark.parametrize(("code", "kind"), [(0, "exited_early"), (1, "exited_early"), (-11, "sigsegv")])
+def test_who_left_without_a_word_goes_before_those_who_noticed(noticed: str, code: int, kind: str) -> None:
+    there = [error(0, "RuntimeError", noticed, line=8), error(1, "DistBackendError", noticed)]
+    found = failed("error", [*there, RankReport(3, "exited", exit_code=code)])
+    assert (found.rank, found.code, found.first_line) == (3, f"runtime_error.{kind}", None)
+
+
+def test_whoever_raised_for_a_reason_of_its_own_goes_before_who_left() -> None:
+    found = failed("error", [error(0, "IndexError", "out of range"), RankReport(3, "exited", exit_code=1)])
+    assert (found.rank, found.code) == (0, "runtime_error.exception")
+
+
+def test_a_rank_that_raised_and_then_ended_did_not_leave() -> None:
+    ended = error(0, "RuntimeError", "Connection reset by peer")
+    ended.exit_code = 1
+    found = failed("error", [ended, RankReport(1)])
+    assert (found.rank, found.code) == (0, "runtime_error.exception")
+
+
 def test_the_memory_limit_explains_every_death() -> None:
     found = failed("exit", [RankReport(0, "exited", exit_code=-9)], out_of_memory=True)
 
