@@ -41,7 +41,10 @@ class FileOutcomeSerializer(serializers.Serializer[Any]):
 class UploadReportSerializer(serializers.Serializer[Any]):
     """What became of the zip."""
 
-    accepted = serializers.IntegerField()
+    accepted = serializers.IntegerField(help_text="Files taken now.")
+    sent_before = serializers.IntegerField(
+        help_text="Files sent before and not taken again: status 200 under `files`."
+    )
     refused = serializers.IntegerField()
     not_tried = serializers.IntegerField(
         help_text="Files left out, since the batch lane was full before them."
@@ -92,8 +95,8 @@ class RunUpload(ApiView):
         )
         report = submit_many(by=user, archive=got["file"].read(), order=order)
         files = [_row(outcome, request) for outcome in report.outcomes]
-        accepted = report.taken + report.sent_before
-        if not accepted:
+        known = report.taken + report.sent_before
+        if not known:
             first = report.outcomes[0]
             raise InvalidInput(
                 "upload.none_taken",
@@ -104,8 +107,9 @@ class RunUpload(ApiView):
                 files=files,
             )
         told = {
-            "accepted": accepted,
-            "refused": len(files) - accepted,
+            "accepted": report.taken,
+            "sent_before": report.sent_before,
+            "refused": len(files) - known,
             "not_tried": report.not_tried,
             "notice": report.notice,
             "files": files,

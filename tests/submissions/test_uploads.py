@@ -94,6 +94,7 @@ def test_the_same_key_makes_no_second_submissions(api: Api, run: ModelRun) -> No
     first = send(api, run, content, headers=key).json()
     again = send(api, run, content, headers=key).json()
     assert [row["status"] for row in again["files"]] == [200, 200]
+    assert [again[name] for name in ("accepted", "sent_before", "refused")] == [0, 2, 0]
     assert [row["id"] for row in again["files"]] == [row["id"] for row in first["files"]]
     assert Submission.objects.count() == 2
 
@@ -108,8 +109,9 @@ def test_a_corrected_zip_makes_samples_of_what_changed_only(api: Api, run: Model
     corrected = both | {"2_allgather.py": factories.GOOD + "# corrected"}
     first = send(api, run, packed(both))
     assert told(first) == [(202, 0), (202, 0)]
-    second = send(api, run, packed(corrected))
-    assert told(second) == [(200, 0), (202, 1)]
+    second = send(api, run, packed(corrected | {"notes.txt": "x"}))
+    assert told(second) == [(200, 0), (202, 1), (422, None)]
+    assert [second.json()[name] for name in ("accepted", "sent_before", "refused")] == [1, 1, 1]
     assert second.json()["files"][0]["id"] == first.json()["files"][0]["id"]
     assert told(send(api, run, packed(both), further="true")) == [(202, 1), (202, 2)]
     one = packed({"1_allreduce.py": factories.GOOD})
