@@ -1,6 +1,6 @@
 """Pages of runs: make one, see how far it is, send it a zip."""
 
-import hashlib
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +19,7 @@ from portal.submissions.models import ModelRun, Submission
 from portal.submissions.progress import ProblemProgress, progress_of, targets_of
 from portal.submissions.runs import create_run, find_run
 from portal.submissions.services import Order
-from portal.submissions.uploads import Report, submit_many
+from portal.submissions.uploads import Report, digest_of, submit_many
 from problems.models import Target
 from problems.selectors import target_slugs
 
@@ -104,8 +104,8 @@ def _own(request: HttpRequest, run_id: int) -> ModelRun:
 def _upload(request: HttpRequest, run: ModelRun, form: RunUploadForm) -> Report | None:
     """Send the zip's files to the run; what is wrong with the zip as a whole lands in the form.
 
-    The key of the form makes a reload of the answer send nothing twice. It holds for the one zip: a browser that goes
-    back shows the same form, and another zip sent with it is another request.
+    The key of the form makes a reload of the answer send nothing twice. It holds for the one request: a browser that
+    goes back shows the same form, and another zip or choice sent with it is another request.
     """
     got = form.cleaned_data
     archive = got["file"].read()
@@ -118,9 +118,9 @@ def _upload(request: HttpRequest, run: ModelRun, form: RunUploadForm) -> Report 
         run_id=run.pk,
         source_public=got["source_public"],
         lane=Submission.Lane.BATCH,
-        idempotency_key=f"{got['key']}/{hashlib.sha256(archive).hexdigest()}",
         once=not got["further"],
     )
+    order = replace(order, idempotency_key=f"{got['key']}/{digest_of(archive, order)}")
     try:
         return submit_many(by=signed_in(request), archive=archive, order=order)
     except DomainError as error:

@@ -6,12 +6,13 @@ import uuid
 from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.core.errors import Conflict, InvalidInput, NotAllowed, StateConflict
 from portal.core.storage import stored
-from portal.submissions import cards, doorbell, policies, serving, shown
+from portal.submissions import cards, doorbell, keys, policies, serving, shown
 from portal.submissions.models import AuditEvent, ModelRun, Submission
 from portal.submissions.runs import find_run
 from portal.submissions.states import LIVE, Mode, State
@@ -226,14 +227,11 @@ def _replay(by: User, order: Order) -> Submission | None:
     """Return the submission that this idempotency key made; Conflict when that was another request."""
     if not order.idempotency_key:
         return None
-    sent = Submission.objects.filter(author=by, idempotency_key=order.idempotency_key)
-    found = sent.select_related("problem", "target").first()
+    key = order.idempotency_key
+    made = Q(idempotency_key=key) if keys.is_of_member(key) else keys.used(key)
+    found = Submission.objects.filter(made, author=by).select_related("problem", "target").first()
     if found and found.request_digest != order.digest:
-        raise Conflict(
-            "idempotency.key_reused",
-            "This Idempotency-Key was used for another request. Send a new key with a new request.",
-            field="Idempotency-Key",
-        )
+        raise keys.reused()
     return found
 
 

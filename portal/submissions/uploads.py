@@ -14,7 +14,7 @@ from typing import Any
 
 from portal.accounts.models import User
 from portal.core.errors import DomainError, InvalidInput
-from portal.submissions import bundles, policies, serving
+from portal.submissions import bundles, keys, policies, serving
 from portal.submissions.models import Submission
 from portal.submissions.services import Order, submit
 from portal.submissions.states import WAITING
@@ -70,17 +70,27 @@ class Report:
 def submit_many(*, by: User, archive: bytes, order: Order) -> Report:
     """Submit every file of a zip; `order` says what is the same for all. Raises InvalidInput for no such zip.
 
-    With an idempotency key, or an order for `once`, sending the same zip again makes no second submissions.
-    Once the batch lane is full no further file is tried.
+    With an idempotency key, or an order for `once`, sending the same zip again makes no second submissions. A key
+    that made something for another request is a Conflict before anything is stored. Once the batch lane is full no
+    further file is tried.
     """
+    request = digest_of(archive, order)
+    if order.idempotency_key:
+        keys.demand_same_zip(by=by, key=order.idempotency_key, request=request)
     catalogue = dict(Problem.objects.active().values_list("slug", "number"))
     packed, infos = _opened(archive)
     outcomes: list[Outcome] = []
     for name, content in _contents(packed, infos):
-        outcomes.append(_one(by, name, content, order, catalogue))
+        outcomes.append(_one(by, name, content, order, request, catalogue))
         if outcomes[-1].code == policies.BATCH_FULL:
             break
     return Report(outcomes, not_tried=len(infos) - len(outcomes), notice=_notice(outcomes))
+
+
+def digest_of(archive: bytes, order: Order) -> str:
+    """Return what makes two zips the same request: their bytes, and what is asked for all files."""
+    whole = replace(order, content=archive).digest
+    return hashlib.sha256(f"{whole} {order.once}".encode()).hexdigest()
 
 
 def _notice(outcomes: list[Outcome]) -> str:
@@ -130,7 +140,7 @@ def _is_ignored(name: str) -> bool:
 
 
 def _one(
-    by: User, name: str, content: bytes | DomainError, order: Order, catalogue: dict[str, int]
+    by: User, name: str, content: bytes | DomainError, order: Order, request: str, catalogue: dict[str, int]
 ) -> Outcome:
     shown = name[:200]
     try:
@@ -143,7 +153,7 @@ def _one(
             content=content,
             filename=base,
             problem=_problem_of(base, catalogue),
-            idempotency_key=hashlib.sha256(f"{key}/{name}".encode()).hexdigest() if key else "",
+            idempotency_key=keys.of_member(key, request, name, content) if key else "",
         )
         accepted = submit(by=by, order=own)
     except DomainError as error:

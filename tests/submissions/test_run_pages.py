@@ -167,6 +167,9 @@ def test_another_zip_from_a_form_gone_back_to_is_taken(client: Client, run: Mode
     answer = send(client, run, packed(allreduce=factories.GOOD + "# corrected\n"), mode=mode)
     assert "1 of 1 file taken</h2>" in answer.content.decode()
     assert Submission.objects.count() == 2
+    factories.TargetFactory(slug="other4", title="other")
+    elsewhere = send(client, run, SimpleUploadedFile("solutions.zip", content), mode=mode, target="other4")
+    assert "1 of 1 file taken</h2>" in elsewhere.content.decode()
 
 
 def test_the_answer_says_once_that_nobody_serves_the_target(client: Client, run: ModelRun) -> None:

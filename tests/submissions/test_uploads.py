@@ -99,6 +99,57 @@ def test_the_same_key_makes_no_second_submissions(api: Api, run: ModelRun) -> No
     assert Submission.objects.count() == 2
 
 
+def test_a_key_belongs_to_the_whole_request(api: Api, run: ModelRun) -> None:
+    one = {"1_allreduce.py": factories.GOOD, "2_allgather.py": "x = 1"}
+    content, corrected = packed(one), packed(one | {"2_allgather.py": factories.GOOD})
+    key = {"HTTP_IDEMPOTENCY_KEY": "campaign-1"}
+    assert told(send(api, run, content, headers=key)) == [(202, 0), (422, None)]
+    others = [
+        send(api, run, corrected, headers=key),
+        send(api, run, content, headers=key, further="true"),
+        send(api, run, content, headers=key, mode="quick"),
+        send(api, factories.model_run(run.entrant.owner), content, headers=key),
+        api(run.entrant.owner, name="single").post(
+            "/api/v1/submissions/",
+            {"source": factories.GOOD, "problem": "1", "target": "cpu4"},
+            format="json",
+            **key,
+        ),
+    ]
+    assert [(it.status_code, it.json()["code"]) for it in others] == [(409, "idempotency.key_reused")] * 5
+    assert Submission.objects.count() == 1
+    assert told(send(api, run, corrected, headers={"HTTP_IDEMPOTENCY_KEY": "campaign-2"})) == [
+        (200, 0),
+        (202, 0),
+    ]
+
+
+def test_a_key_of_one_file_is_none_for_a_zip(api: Api, run: ModelRun) -> None:
+    key = {"HTTP_IDEMPOTENCY_KEY": "k"}
+    sent = {"source": factories.GOOD, "problem": "1", "target": "cpu4"}
+    assert api(run.entrant.owner).post("/api/v1/submissions/", sent, format="json", **key).status_code == 202
+    answer = send(api, run, packed({"1_allreduce.py": factories.GOOD}), headers=key)
+    assert (answer.status_code, answer.json()["code"]) == (409, "idempotency.key_reused")
+
+
+def test_a_zip_half_taken_is_completed_under_its_key(api: Api, run: ModelRun, settings: Any) -> None:
+    settings.SUBMIT_MAX_BATCH = 1
+    content = packed({f"{n}/1_allreduce.py": f"{factories.GOOD}# {n}" for n in range(3)})
+    sent = {"headers": {"HTTP_IDEMPOTENCY_KEY": "k"}, "mode": "quick"}
+    first = send(api, run, content, **sent).json()
+    assert [row["status"] for row in first["files"]] == [202, 429]
+    settings.SUBMIT_MAX_BATCH = 300
+    again = send(api, run, content, **sent).json()
+    assert [row["status"] for row in again["files"]] == [200, 202, 202]
+    assert again["files"][0]["id"] == first["files"][0]["id"]
+
+
+def test_a_zip_of_which_nothing_was_taken_leaves_its_key_free(api: Api, run: ModelRun) -> None:
+    key = {"HTTP_IDEMPOTENCY_KEY": "k"}
+    assert send(api, run, packed({"1_allreduce.py": "x = 1"}), headers=key).status_code == 422
+    assert told(send(api, run, packed({"1_allreduce.py": factories.GOOD}), headers=key)) == [(202, 0)]
+
+
 def told(answer: Any) -> list[tuple[int, int | None]]:
     return [(row["status"], row["sample"]) for row in answer.json()["files"]]
 
