@@ -91,9 +91,14 @@ def progress_of(run: ModelRun, target: Target) -> RunProgress:
 
 
 def own_results(user: User) -> dict[int, str]:
-    """Return `solved` or `tried` by primary key of the problems of which `user` sent anything, in any mode."""
-    sent = Submission.objects.filter(author=user).exclude(state=State.CANCELLED)
-    return {row["problem"]: "solved" if row["correct"] else "tried" for row in sent.counts_by("problem")}
+    """Return `solved` or `tried` by primary key of the problems of which `user` sent anything.
+
+    Solved is what a run's page and the boards call so: correct for a board, and not removed.
+    """
+    mine = Submission.objects.filter(author=user)
+    sent = mine.exclude(state=State.CANCELLED).order_by().values_list("problem", flat=True).distinct()
+    samples = {row["problem"]: row["correct"] for row in mine.holding_samples().counts_by("problem")}
+    return {problem: "solved" if samples.get(problem) else "tried" for problem in sent}
 
 
 def targets_of(run: ModelRun) -> list[Target]:

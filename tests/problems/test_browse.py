@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 
 from leaderboard.models import Score
+from portal.submissions.standing import withdraw
 from tests import factories
 from tests.evaluator import build
 from tests.leaderboard.test_models import model_run, score
@@ -98,10 +99,15 @@ def test_the_list_shows_the_best_and_ones_own_results(client: Client) -> None:
     factories.submission(me, problem=build.problem("c"), target=build.target(), state="cancelled")
     client.force_login(me)
     assert client.get("/problems/").context["own"] == {problem.pk: "tried"}
-    factories.judged(me, mode="check", problem=problem, target=build.target())
+    for mode in ("check", "quick", "profile"):
+        factories.judged(me, mode=mode, problem=problem, target=build.target())
+    assert client.get("/problems/").context["own"] == {problem.pk: "tried"}
+    solving = factories.judged(me, problem=problem, target=build.target())
     page = client.get("/problems/")
     assert page.context["own"] == {problem.pk: "solved"}
     assert 'href="/submissions/?q=b">solved</a>' in page.content.decode()
+    withdraw(by=me, submission=solving)
+    assert client.get("/problems/").context["own"] == {problem.pk: "tried"}
 
 
 def test_the_list_says_that_the_best_is_a_tie(client: Client) -> None:
