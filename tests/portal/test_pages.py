@@ -370,6 +370,9 @@ def test_my_work_has_figures_and_is_sorted_by_them(client: Client) -> None:
         r'1.00× <span class="tag" title="[^"]*unsteady[^"]*">tie</span>',
         client.get("/submissions/").content.decode(),
     )
+    for speedup, floor, tie in ((1.03, 0.1, True), (0.9, 0.1, True), (0.89, 0.1, False), (1.03, 0.02, False)):
+        Score.objects.filter(submission=slow).update(speedup=speedup, noise_floor=floor, flags=[])
+        assert (">tie</span>" in client.get("/submissions/").content.decode()) is tie
     assert client.get("/submissions/?sort=luck").status_code == 400
 
 

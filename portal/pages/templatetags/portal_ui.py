@@ -78,9 +78,9 @@ def times(factor: Any) -> str:
 
 
 @register.filter
-def unresolved(flags: Any) -> bool:
-    """Whether a measurement with these flags counts as a tie with the reference at best."""
-    return not ranking.is_resolved(flags)
+def tied(score: Any) -> bool:
+    """Whether a board calls a score a tie with the reference."""
+    return ranking.is_tie(score.speedup, score.noise_floor)
 
 
 @register.filter
