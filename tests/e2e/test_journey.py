@@ -1,6 +1,7 @@
 """A new user's way: sign up, token, upload, live page, board. With the real judge."""
 
 import json
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -83,6 +84,7 @@ def test_from_the_landing_page_to_a_scored_file_on_the_board(page: Page, site: S
     expect(page.get_by_text("95 % interval").first).to_be_visible(timeout=JUDGED_WITHIN_MS)
     assert page.evaluate("window.neverReloaded") is True
     expect(page.locator("#verdict-title")).to_contain_text("Correct")
+    expect(page).to_have_title(re.compile(r"^All-reduce \(sum\): Correct"))
     expect(page.get_by_text("all agree")).to_be_visible()
     assert page.locator("#live[hx-get]").count() == 0
     # The rest of the page came with the last part: nobody had to reload.

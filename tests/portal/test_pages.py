@@ -198,6 +198,11 @@ def test_the_last_live_part_brings_what_a_reload_would(client: Client) -> None:
         assert part in whole
         assert part in live
     assert '<div id="after" hx-swap-oob="true">' in live
+    title = re.search("<title>.*</title>", whole)
+    assert title is not None
+    assert title[0] in live  # htmx takes it for the tab
+    assert "1.51× faster" in title[0]
+    assert whole.count("<title>") == 1
     assert whole.count('id="after"') == 1
     assert "hx-swap-oob" not in whole
     waiting = factories.submission(author)
