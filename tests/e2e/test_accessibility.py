@@ -175,6 +175,23 @@ def test_the_keyboard_finds_the_content_first(browser: Browser, site: Site) -> N
     context.close()
 
 
+def test_a_wide_table_has_the_window_and_is_not_cut(
+    browser: Browser, site: Site, made: list[list[str]]
+) -> None:
+    context = browser.new_context(base_url=site.base, viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    log_in(page, "walker")
+    hidden = "e => e.scrollWidth - e.clientWidth"
+    for path in ("/submissions/", "/docs/problems/"):
+        page.goto(path)
+        assert page.locator(".table-scroll").first.evaluate(hidden) == 0, path
+    page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+    figure = page.locator(".prose tbody tr").first.locator("td").nth(3).bounding_box()
+    assert figure is not None
+    assert figure["x"] < WIDTHS[0], "a phone shows more than the names of the rows"
+    context.close()
+
+
 def test_the_schema_is_no_wider_than_a_phone_open_or_not(browser: Browser, site: Site) -> None:
     context = browser.new_context(base_url=site.base, viewport={"width": WIDTHS[0], "height": 900})
     page = context.new_page()
