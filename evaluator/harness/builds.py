@@ -83,7 +83,8 @@ class Built:
     """What building took."""
 
     seconds: float = 0.0
-    cached: bool = True
+    cached: bool | None = None
+    """Whether all of it lay in the cache; None where there was nothing to build."""
     units: list[dict[str, Any]] = field(default_factory=list)
     facts: list[NativeFacts] = field(default_factory=list)
 
@@ -301,7 +302,7 @@ class Builder:
                 path, facts = kept
             took = time.perf_counter() - began
             report.seconds += took
-            report.cached &= kept is not None
+            report.cached = report.cached is not False and kept is not None
             row = {"name": unit["name"], "key": key[:16], "cached": kept is not None, "seconds": took}
             report.units.append(row | facts.hashes())
             report.facts.append(facts)

@@ -176,11 +176,13 @@ class Run:
             template = self.bench.take()
             self.bench.refill()
             units = ahead.recorded(template, self.problem, files)
+        began = time.perf_counter()
         try:
             libraries, self.built = self.bench.builder.build(
                 units, float(deadlines["build_s"]), self._should_stop, files=files
             )
         except BuildFailed as failure:
+            self.built = Built(time.perf_counter() - began, cached=False)
             text = self.files["solution.py"].decode(errors="replace")
             raise protocol.Verdicted(verdict.from_build(failure, text)) from failure
         if units:

@@ -151,6 +151,16 @@ def test_a_compiler_error_names_the_authors_line(checked: Callable[[str], dict[s
     assert found["line"] == line
     assert "plaec" in found["message"]
     assert f"line {line}" in found["message"]
+    assert not found["build"]["cached"]
+    assert found["build"]["seconds"] == pytest.approx(found["durations"]["building"], rel=0.5)
+
+
+def test_where_nothing_is_built_nothing_came_from_a_cache(checked: Callable[[str], dict[str, Any]]) -> None:
+    assert checked("allreduce_without_communication.py")["build"] == {
+        "seconds": 0.0,
+        "cached": None,
+        "units": [],
+    }
 
 
 def test_the_file_to_start_from_is_correct(judge: Judge, tmp_path: Path) -> None:
