@@ -15,6 +15,7 @@ from django.utils.module_loading import import_string
 from evaluator import selectors, services
 from evaluator.harness.errors import JudgeFault, NoSandbox, SizeTooLarge, Stopped
 from evaluator.harness.sandbox import HostReport
+from evaluator.harness.source import BadFile
 from evaluator.queues import PROTOCOLS
 from evaluator.results import combine, log_text, storable
 from evaluator.services import Lease
@@ -80,7 +81,7 @@ def run_lease(*, judge: Judge, lease: Lease, watch: Watch) -> bool:
         else:
             services.stop_cancelled(token=lease.token)
         return True
-    except (NoSandbox, SizeTooLarge) as refusal:
+    except (NoSandbox, SizeTooLarge, BadFile) as refusal:
         services.refuse_on_host(token=lease.token, code=refusal.code, message=str(refusal))
         return True
     stored = services.complete(
@@ -157,8 +158,8 @@ def fetch_source(submission: Submission, folder: Path) -> Path:
         data = stored.read()
     if hashlib.sha256(data).hexdigest() != submission.source_sha256:
         raise JudgeFault("The stored file is not the one that was sent: its SHA-256 differs.")
-    suffix = ".zip" if submission.source_name.endswith(".zip") else ".py"
-    path = folder / f"solution{suffix}"
+    # By the name that the door stored it under, once it had looked inside: the author's own may end in anything.
+    path = folder / f"solution{Path(str(submission.source.name)).suffix}"
     path.write_bytes(data)
     return path
 

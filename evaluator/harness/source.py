@@ -20,6 +20,8 @@ UNREADABLE = (
 class BadFile(ValueError):
     """A file that can be no submission; the text says what to change."""
 
+    code = "source.unreadable"
+
 
 def solution_files(path: Path) -> dict[str, bytes]:
     """Name -> bytes, always with `solution.py`. Raises BadFile with what to change.

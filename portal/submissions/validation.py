@@ -231,10 +231,11 @@ _UNPRINTABLE = re.compile(r"[^\w .()+-]+")
 def shown_name(filename: str, *, bundle: bool = False) -> str:
     """Return a name fit to show and to offer for download: no path, no odd characters, 120 at most.
 
-    That of a bundle ends in `.zip`, whatever it was called: hosts tell the kinds apart by it.
+    That of a bundle ends in `.zip`, whatever it was called, and no other does.
     """
     base = re.split(r"[/\\]", filename)[-1]
     clean = _UNPRINTABLE.sub("_", base).strip(" .")
     if bundle:
         return f"{re.sub(r'(?i)[.]zip$', '', clean)[:116] or 'solution'}.zip"
-    return clean[:120] or "solution.py"
+    plain = clean[:120].strip(" .") or "solution.py"
+    return f"{plain[:117]}.py" if plain.lower().endswith(".zip") else plain

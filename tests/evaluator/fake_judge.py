@@ -7,6 +7,7 @@ First comment line of the solution:
     # fake: nosandbox           raise NoSandbox
     # fake: unfit               raise Unfit, and be unfit from then on
     # fake: toolarge            raise SizeTooLarge
+    # fake: badfile             raise BadFile
 """
 
 from __future__ import annotations
@@ -18,8 +19,15 @@ from typing import Any
 
 from evaluator.harness.errors import JudgeFault, NoSandbox, SizeTooLarge, Stopped, Unfit
 from evaluator.harness.sandbox import HostReport
+from evaluator.harness.source import BadFile
 from tests.evaluator.build import result
 
+REFUSALS: dict[str, Callable[[], Exception]] = {
+    "fault": lambda: JudgeFault("a fault by order of the test"),
+    "nosandbox": lambda: NoSandbox(["no bubblewrap"], "apt-get install bubblewrap"),
+    "toolarge": lambda: SizeTooLarge("size large does not fit"),
+    "badfile": lambda: BadFile("not a readable zip"),
+}
 TIMELINE = (
     b'{"call_us": 9, "kinds": {"phase": "call"}, "bars": [[0, "call", "phase", 0, 9, "call"]], "left_out": 0}'
 )
@@ -54,15 +62,11 @@ class FakeJudge:
         for stage in STAGES:
             if on_stage is not None:
                 on_stage(stage, {})
-        if words[0] == "fault":
-            raise JudgeFault("a fault by order of the test")
+        if words[0] in REFUSALS:
+            raise REFUSALS[words[0]]()
         if words[0] == "unfit":
             self.reasons = ["card 0 is slowed: hardware slowdown"]
             raise Unfit(self.reasons)
-        if words[0] == "nosandbox":
-            raise NoSandbox(["no bubblewrap"], "apt-get install bubblewrap")
-        if words[0] == "toolarge":
-            raise SizeTooLarge("size large does not fit")
         if words[0] == "hold":
             self._hold(Path(words[1]), should_stop or (lambda: False))
             words = ["correct"]

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import pytest
+from django.core.files.base import ContentFile
 
 from evaluator import services
 from evaluator.harness.errors import JudgeFault
@@ -123,8 +124,20 @@ def test_a_stored_file_that_changed_is_our_fault() -> None:
 
 @pytest.mark.django_db
 def test_zip_sources_keep_their_kind(tmp_path) -> None:
-    sent = build.submission("zip bytes", source_name="kernel.zip")
+    """The kind is what the door found, whatever the author's own name of the file ends in."""
+    sent = build.submission("zip bytes", source_name="kernel.py")
+    sent.source.save("solution.zip", ContentFile(b"zip bytes"))
     assert fetch_source(sent, tmp_path).name == "solution.zip"
+    plain = build.submission("def solution(x): return x\n", source_name="kernel.zip")
+    assert fetch_source(plain, tmp_path).name == "solution.py"
+
+
+@pytest.mark.django_db
+def test_a_file_that_the_judge_cannot_open_is_told_once_and_no_hosts_fault() -> None:
+    assert run("# fake: badfile\n")
+    row = Submission.objects.get()
+    assert (row.state, row.verdict, row.code) == ("done", "infra_error", "source.unreadable")
+    assert Attempt.objects.count() == 1
 
 
 def worker(*, healthy: bool) -> Worker:

@@ -190,6 +190,15 @@ def test_shown_names_are_harmless(name: str) -> None:
     shown = shown_name(name)
     assert 0 < len(shown) <= 120
     assert not set(shown) & set('/\\"\r\n\0<>')
+    assert not shown.lower().endswith(".zip")
+
+
+@pytest.mark.parametrize("name", ["f.zip.", "f.zip ", "f.ZIP. .", "a" * 116 + ".zip.py", "a" * 117 + ".zip"])
+def test_the_name_of_a_plain_file_never_becomes_that_of_a_zip(name: str) -> None:
+    shown = shown_name(name)
+    assert not shown.lower().endswith(".zip")
+    assert len(shown) <= 120
+    assert shown_name(name, bundle=True).endswith(".zip")
 
 
 COSTLY = {
