@@ -1,5 +1,6 @@
 """Pages of submissions: send, list, watch, act."""
 
+import re
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +26,7 @@ from problems.models import Problem
 from problems.selectors import target_slugs
 
 PAGE = 50
+NUMBER = re.compile("[0-9]{1,4}")
 DEFAULT_TARGET = "cpu4"
 
 
@@ -168,7 +170,8 @@ def _sorted(rows: QuerySet[Submission], sort: str) -> QuerySet[Submission]:
 
 def _narrow(rows: Any, wanted: dict[str, Any]) -> Any:
     if text := wanted["q"].strip():
-        rows = rows.filter(Q(problem__title__icontains=text) | Q(problem__slug__icontains=text))
+        named = Q(problem__title__icontains=text) | Q(problem__slug__icontains=text)
+        rows = rows.filter(Q(problem__number=int(text)) if NUMBER.fullmatch(text) else named)
     if wanted["target"]:
         rows = rows.filter(target__slug=wanted["target"])
     if wanted["run"]:

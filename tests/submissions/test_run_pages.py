@@ -132,6 +132,19 @@ def test_files_in_other_modes_are_told_beside_the_progress(
     assert link not in text
 
 
+def test_the_count_of_what_was_sent_leads_to_it(client: Client, owner: User, run: ModelRun) -> None:
+    problem, near = factories.ProblemFactory(), factories.ProblemFactory(slug="gemm_allreduce")
+    rows = {factories.judged(owner, run=run, problem=problem).pk for _ in range(2)}
+    factories.judged(owner, run=run, problem=near)
+    factories.judged(owner, problem=problem)
+    text = client.get(f"/runs/{run.pk}/").content.decode()
+    link = re.search(r'<td class="num"><a href="([^"]+)"[^>]*>2</a>', text)
+    assert link is not None
+    assert {row.pk for row in client.get(link[1].replace("&amp;", "&")).context["page"]} == rows
+    client.force_login(factories.UserFactory(is_staff=True))
+    assert '<td class="num">2</td>' in client.get(f"/runs/{run.pk}/").content.decode()
+
+
 def key_in(answer: Any) -> str:
     return str(answer.context["form"]["key"].value())
 
@@ -254,7 +267,7 @@ def test_the_form_for_one_file_takes_ones_own_runs_only(client: Client, run: Mod
 
 def test_the_form_stands_before_the_long_table(client: Client, run: ModelRun) -> None:
     text = client.get(f"/runs/{run.pk}/").content.decode()
-    assert text.index('id="upload-title"') < text.index('id="progress-title"')
+    assert text.index("Problems sent") < text.index('id="upload-title"') < text.index('id="progress-title"')
 
 
 def test_what_is_no_zip_comes_back_beside_its_field(client: Client, run: ModelRun) -> None:
