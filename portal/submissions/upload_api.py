@@ -95,8 +95,7 @@ class RunUpload(ApiView):
         )
         report = submit_many(by=user, archive=got["file"].read(), order=order)
         files = [_row(outcome, request) for outcome in report.outcomes]
-        known = report.taken + report.sent_before
-        if not known:
+        if report.refused == len(files):
             first = report.outcomes[0]
             raise InvalidInput(
                 "upload.none_taken",
@@ -109,7 +108,7 @@ class RunUpload(ApiView):
         told = {
             "accepted": report.taken,
             "sent_before": report.sent_before,
-            "refused": len(files) - known,
+            "refused": report.refused,
             "not_tried": report.not_tried,
             "notice": report.notice,
             "files": files,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -66,6 +67,11 @@ class Report:
         """How many files had been sent before and were not taken again."""
         return sum(outcome.is_replay for outcome in self.outcomes)
 
+    @property
+    def refused(self) -> int:
+        """How many files were refused."""
+        return len(self.outcomes) - self.taken - self.sent_before
+
 
 def submit_many(*, by: User, archive: bytes, order: Order) -> Report:
     """Submit every file of a zip; `order` says what is the same for all. Raises InvalidInput for no such zip.
@@ -100,7 +106,10 @@ def _notice(outcomes: list[Outcome]) -> str:
 
 
 def _opened(archive: bytes) -> tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]:
-    """Return the archive and its files in the order of their names; folders and system files are left out."""
+    """Return the archive and its files in the order of their names, numbers in them by value.
+
+    Folders and system files are left out.
+    """
     try:
         packed = zipfile.ZipFile(io.BytesIO(archive))
     except bundles.DAMAGE as error:
@@ -116,7 +125,13 @@ def _opened(archive: bytes) -> tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]:
         raise InvalidInput(
             "zip.too_many", f"{len(infos)} files; at most {MAX_FILES} are taken.", field="file"
         )
-    return packed, sorted(infos, key=lambda info: info.filename)
+    return packed, sorted(infos, key=lambda info: _by_numbers(info.filename))
+
+
+def _by_numbers(name: str) -> list[str | int]:
+    """Sort key with which `2_x.py` comes before `10_y.py`: text and numbers take turns, so like meets like."""
+    parts = re.split(r"([0-9]{1,9})", name)
+    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
 
 def _contents(

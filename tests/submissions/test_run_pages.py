@@ -170,6 +170,17 @@ def test_a_zip_is_taken_file_by_file_and_a_reload_sends_nothing_twice(client: Cl
     assert not further.context["form"]["further"].value()
 
 
+def test_refused_files_are_said_to_be_lost_and_stand_by_number(client: Client, run: ModelRun) -> None:
+    names = ("٣_allreduce", "10_allreduce", "2_allgather", "1_allreduce_triton")
+    answer = send(client, run, packed(**dict.fromkeys(names, "x = 1")))
+    shown = [outcome.file for outcome in answer.context["report"].outcomes]
+    assert shown == [f"{name}.py" for name in reversed(names)]
+    text = answer.content.decode()
+    assert text.index("4 files were refused. Refused files are not kept") < text.index("What became of each")
+    good = send(client, run, packed(allreduce=factories.GOOD), key="good")
+    assert "Refused files" not in good.content.decode()
+
+
 @pytest.mark.parametrize("mode", ["score", "quick"])
 def test_another_zip_from_a_form_gone_back_to_is_taken(client: Client, run: ModelRun, mode: str) -> None:
     first = packed(allreduce=factories.GOOD)
