@@ -8,6 +8,7 @@ from portal.core.views import unknown_path
 from portal.pages import standing_api, submission_api
 from portal.pages.schema import SchemaPage
 from portal.submissions import api as submissions
+from portal.submissions.run_api import RunDetail
 from portal.submissions.upload_api import RunUpload
 from problems import api as problems
 
@@ -67,6 +68,7 @@ v1 = [
         name="submission_appeal_answer",
     ),
     path("runs/", submissions.RunList.as_view(), name="runs"),
+    path("runs/<int:run_id>/", RunDetail.as_view(), name="run"),
     path("runs/<int:run_id>/upload/", RunUpload.as_view(), name="run_upload"),
     path("quota/", submissions.QuotaView.as_view(), name="quota"),
     path("problems/", problems.ProblemList.as_view(), name="problems"),

@@ -24,6 +24,7 @@ from portal.submissions.models import ModelRun, Submission
 from portal.submissions.runs import create_run
 from portal.submissions.serializers import (
     CancelSerializer,
+    ListedSubmissionSerializer,
     NewRunSerializer,
     OrderSerializer,
     QuotaSerializer,
@@ -94,7 +95,7 @@ class SubmissionList(ApiView):
     """Send a source, or list what you may see."""
 
     permission_classes: Any = (*ApiView.permission_classes, TokenHasScope)
-    serializer_class = SubmissionSerializer
+    serializer_class = ListedSubmissionSerializer
     pagination_class = CursorPages
     filterset_class = SubmissionFilter
     write_throttle_scope = "submit"
@@ -104,7 +105,7 @@ class SubmissionList(ApiView):
         """Return what lists show to the caller."""
         return Submission.objects.listed_for(self.request.user).with_names()
 
-    @extend_schema(operation_id="submissions_list", responses={200: SubmissionSerializer(many=True)})
+    @extend_schema(operation_id="submissions_list", responses={200: ListedSubmissionSerializer(many=True)})
     def get(self, request: Request) -> Response:
         """List submissions, newest first."""
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))

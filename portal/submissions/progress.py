@@ -50,6 +50,11 @@ class RunProgress:
         return len(self.track) - len(self.missing)
 
     @property
+    def judged(self) -> int:
+        """How many problems of the track have a verdict."""
+        return sum(row.judged > 0 for row in self.track)
+
+    @property
     def solved(self) -> int:
         """How many problems of the track have a correct submission."""
         return sum(row.correct > 0 for row in self.track)

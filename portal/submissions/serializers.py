@@ -151,7 +151,7 @@ class SubmissionSerializer(serializers.ModelSerializer[Submission]):
 
     class Meta:
         model = Submission
-        fields = (
+        fields: tuple[str, ...] = (
             "id", "state", "stage", "verdict", "code", "message", "problem", "target", "mode", "size", "author",
             "run", "sample", "step", "parent", "lane", "source_name", "source_bytes", "source_public",
             "results_public", "removed", "removed_at", "removed_reason",
@@ -178,23 +178,34 @@ class SubmissionSerializer(serializers.ModelSerializer[Submission]):
         return submission.held_sample
 
     def get_queue_position(self, submission: Submission) -> int | None:
-        """Say the place in the queue, 1 = next; null when it does not wait. Only for single objects."""
-        if submission.state != State.QUEUED or self.root is not self:
-            return None
-        return line.place_of(submission)
+        """Say the place in the queue, 1 = next; null when it does not wait."""
+        return line.place_of(submission) if submission.state == State.QUEUED else None
 
     def get_poll_after(self, submission: Submission) -> float | None:
         """Say after how many seconds asking again is worth it; null when nothing will change."""
         return poll_after(submission, self.get_queue_position(submission))
 
     def get_notice(self, submission: Submission) -> str:
-        """Say that no host serves the target now and what is served instead; else empty. Only for single objects."""
-        waits = submission.state in WAITING and self.root is self
-        return notice(submission.target) if waits else ""
+        """Say that no host serves the target now and what is served instead; else empty."""
+        return notice(submission.target) if submission.state in WAITING else ""
 
     def get_links(self, submission: Submission) -> dict[str, str]:
         """Give the addresses of everything about it."""
         return links_of(submission, self.context.get("request"))
+
+
+class ListedSubmissionSerializer(SubmissionSerializer):
+    """One submission in a list: without what costs a query of its own. `links.self` has it."""
+
+    class Meta(SubmissionSerializer.Meta):
+        fields = tuple(
+            name for name in SubmissionSerializer.Meta.fields if name not in ("queue_position", "notice")
+        )
+        read_only_fields = fields
+
+    def get_poll_after(self, submission: Submission) -> float | None:
+        """Say after how many seconds asking for it is worth it; null when nothing will change."""
+        return poll_after(submission, None)
 
 
 def poll_after(submission: Submission, position: int | None) -> float | None:
@@ -238,7 +249,7 @@ class RunSerializer(serializers.ModelSerializer[ModelRun]):
 
     class Meta:
         model = ModelRun
-        fields = (
+        fields: tuple[str, ...] = (
             "id", "entrant", "kind", "name", "harness", "prompt_variant", "prompt_hash", "date", "link",
             "verified", "created_at",
         )  # fmt: skip

@@ -10,11 +10,11 @@ from rest_framework.response import Response
 
 from portal.accounts.authentication import TokenHasScope
 from portal.accounts.current import signed_in
-from portal.core.errors import InvalidInput, NotFound
+from portal.core.errors import InvalidInput
 from portal.core.views import ApiView, NeedsUser
 from portal.submissions.api import idempotency_key
 from portal.submissions.models import Submission
-from portal.submissions.runs import find_run
+from portal.submissions.run_api import own_run
 from portal.submissions.serializers import UploadSerializer, links_of
 from portal.submissions.services import Order
 from portal.submissions.uploads import Outcome, submit_many
@@ -71,10 +71,7 @@ class RunUpload(ApiView):
     def post(self, request: Request, run_id: int) -> Response:
         """Queue every file that the door takes, and say of each what became of it. 422 when it takes none."""
         user = signed_in(request)
-        try:
-            run = find_run(by=user, run_id=run_id)
-        except InvalidInput as error:
-            raise NotFound("run.not_found", error.message) from None
+        run = own_run(request, run_id)
         form = UploadSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         got = form.validated_data

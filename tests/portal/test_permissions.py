@@ -82,6 +82,7 @@ TABLE: dict[str, dict[str, tuple[int, int, int, int]]] = {
     "/api/v1/targets/": {"GET": OPEN, "POST": API_NO_POST},
     "/api/v1/targets/cpu4/": {"GET": OPEN, "POST": API_NO_POST},
     "/api/v1/runs/": {"GET": (401, 200, 200, 200), "POST": (401, 422, 422, 422)},
+    "/api/v1/runs/{run}/": {"GET": (401, 404, 200, 200), "POST": (401, 405, 405, 405)},
     "/api/v1/runs/{run}/upload/": {"GET": (401, 405, 405, 405), "POST": (401, 404, 422, 422)},
     "/api/v1/quota/": {"GET": (401, 200, 200, 200), "POST": API_NO_POST},
     "/api/v1/submissions/": {"GET": OPEN, "POST": (401, 422, 422, 422), "DELETE": API_NO_POST},

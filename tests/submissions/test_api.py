@@ -418,6 +418,48 @@ def test_runs_are_made_listed_and_used(api: Client) -> None:
     assert [run["name"] for run in client.get("/api/v1/runs/").json()["results"]] == ["one"]
 
 
+def test_a_run_says_how_far_it_is_on_each_target(
+    api: Client, django_assert_max_num_queries: Callable[[int], Any]
+) -> None:
+    author = factories.UserFactory()
+    run = factories.model_run(author)
+    first, second = factories.ProblemFactory(), factories.ProblemFactory(slug="allgather")
+    beside = factories.ProblemFactory(slug="kept_apart", spec={**factories.SPEC, "track": "sam3"})
+    factories.ProblemFactory(slug="never")
+    factories.judged(author, run=run, problem=first)
+    newest = factories.submission(author, run=run, problem=first)
+    factories.judged(author, "incorrect", run=run, problem=second)
+    factories.judged(author, run=run, problem=beside)
+    factories.judged(author, run=run, problem=second, mode="quick")
+    other = factories.TargetFactory(slug="other4", title="other")
+    factories.submission(author, run=run, problem=first, target=other)
+    client = api(author)
+    with django_assert_max_num_queries(25):
+        told = client.get(f"/api/v1/runs/{run.pk}/").json()
+    assert (told["id"], told["name"]) == (run.pk, "run 1")
+    here, there = told["progress"]
+    problems = {row.pop("problem"): row for row in here.pop("problems")}
+    assert here == {
+        "target": "cpu4", "track": 3, "sent": 2, "judged": 2, "solved": 1, "missing": ["never"], "waiting": 1,
+        "uncounted": 1,
+    }  # fmt: skip
+    assert list(problems) == ["allreduce", "allgather", "kept_apart"]
+    assert problems["allreduce"] == {"sent": 2, "judged": 1, "correct": 1, "newest": str(newest.pk)}
+    assert (there["target"], there["sent"], there["judged"]) == ("other4", 1, 0)
+    assert api(factories.UserFactory(is_staff=True)).get(f"/api/v1/runs/{run.pk}/").status_code == 200
+    strange = api(factories.UserFactory()).get(f"/api/v1/runs/{run.pk}/")
+    demand_problem(strange, 404, "run.not_found")
+
+
+def test_a_list_leaves_out_what_it_does_not_know(api: Client) -> None:
+    author = factories.UserFactory()
+    made = api(author).post(URL, form()).json()
+    assert {"queue_position", "notice"} <= made.keys()
+    row = api(author, name="b").get(URL).json()["results"][0]
+    assert made.keys() - row.keys() == {"queue_position", "notice"}
+    assert row["poll_after"] == 1.0
+
+
 def test_quota_over_the_api(api: Client) -> None:
     client = api(factories.UserFactory())
     before = client.get("/api/v1/quota/").json()["remaining"]
