@@ -55,7 +55,7 @@ ADVICE = {
     "runtime_error.exception": "The whole traceback is in the log below.",
     "timeout": "All ranks must enter the same collectives in the same order. The stacks below show where each waits.",
     "out_of_memory": "Free or reuse intermediate tensors, or work in slices.",
-    "rejected": "Read the rules under Docs. If you believe this is our mistake, appeal below: a person will look.",
+    "rejected": "Read the rules under Docs.",
     "infra_error": "Nothing was counted or charged to you. Send it again; if it happens twice, tell us the id.",
     "cancelled": "Send it again whenever you like.",
 }

@@ -229,6 +229,13 @@ class Submission(models.Model):
         return self.sample if self.mode == _Mode.SCORE else None
 
     @property
+    def is_sample_of_a_run(self) -> bool:
+        """Whether a run's figures count it: a person's single files are in none."""
+        run = self.run
+        single = run.harness == ModelRun.Harness.UNSORTED and run.entrant.kind == Entrant.Kind.PERSON
+        return self.held_sample is not None and not single
+
+    @property
     def is_final(self) -> bool:
         """Whether nothing will happen to it any more."""
         return self.state in FINAL

@@ -167,6 +167,39 @@ def test_the_author_appeals_and_reads_the_answer_on_the_page(client: Client) -> 
     assert "I wait for it." not in client.get(f"/submissions/{row.pk}/").content.decode()
 
 
+def test_a_rejection_offers_an_appeal_only_while_there_is_one(client: Client) -> None:
+    row = rejected()
+    address = f"/submissions/{row.pk}/"
+    client.force_login(row.author)
+    for part in ("", "live/"):
+        text = client.get(f"{address}{part}").content.decode()
+        assert '<a href="#appeal">appeal below</a>' in text
+        assert 'id="appeal"' in text
+    standing.appeal(by=row.author, submission=row, text="It does not.")
+    text = client.get(address).content.decode()
+    assert "appeal below" not in text
+    assert "It was appealed: what became of that is below." in text
+    client.force_login(staff())
+    assert "appeal below" not in client.get(address).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("in_a_run", "mode", "counted"), [(True, "score", True), (True, "check", False), (False, "score", False)]
+)
+def test_only_a_sample_of_a_run_counts_as_failed(
+    client: Client, in_a_run: bool, mode: str, counted: bool
+) -> None:
+    author = factories.UserFactory()
+    row = factories.judged(author, mode=mode, **({"run": factories.model_run(author)} if in_a_run else {}))
+    address = f"/submissions/{row.pk}/"
+    client.force_login(author)
+    assert ("stays used and counts as failed" in client.get(address).content.decode()) is counted
+    standing.withdraw(by=author, submission=row, reason="trial")
+    text = client.get(address).content.decode()
+    assert "Reason: trial</p>" in text
+    assert ("counts as a failed sample of its run" in text) is counted
+
+
 @pytest.mark.parametrize(
     ("action", "field", "value"),
     [("disqualify", "removed", "disqualified"), ("rescore", "removed", ""), ("reviewed", "removed", "")],
