@@ -1,9 +1,10 @@
-"""Labels of logarithmic axes: as many as fit, never so many that they touch."""
+"""Ranges and labels of axes: on a logarithmic one as many labels as fit, never so many that they touch."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 
 NARROWEST_PX = 220.0
 """Width of the plot area on the narrowest screen that we draw for (360 px)."""
@@ -16,6 +17,18 @@ GAP_PX = 8.0
 
 _FINE = tuple(1 + 0.1 * n for n in range(90))
 _LEVELS = (_FINE, (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8), (1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
+
+
+def time_range(moments: Sequence[datetime]) -> list[str]:
+    """From when to when an axis of these moments goes: a day around a single one, else an hour at least.
+
+    Left to itself the chart would spread what lies so close over milliseconds.
+    """
+    first, last = min(moments), max(moments)
+    span = last - first
+    least = timedelta(hours=1) if span else timedelta(days=1)
+    margin = max(span / 20, (least - span) / 2)
+    return [(first - margin).isoformat(), (last + margin).isoformat()]
 
 
 def log_ticks(

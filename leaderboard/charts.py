@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Protocol
 
-from leaderboard.axes import log_ticks
+from leaderboard.axes import log_ticks, time_range
 
 PALETTE_SIZE = 8
 _DASHES = ("solid", "dash", "dot", "dashdot")
@@ -375,7 +375,8 @@ def record_history(history: Sequence[Recorded]) -> dict[str, Any]:
         "hovertemplate": "<b>%{y:.3g}×</b> by %{text}<br>%{x|%d %b %Y, %H:%M}<extra></extra>",
     }
     y = {"title": {"text": "best speedup"}, "rangemode": "tozero", "ticksuffix": "×"}
-    return {"data": [data], "layout": _layout({"type": "date"}, y, height=280)}
+    x = {"type": "date", "range": time_range([record.at for record in history])}
+    return {"data": [data], "layout": _layout(x, y, height=280)}
 
 
 def spread(speedups: Sequence[float]) -> dict[str, Any]:

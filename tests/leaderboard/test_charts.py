@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard import charts, model_rows
-from leaderboard.axes import CHARACTER_PX, NARROWEST_PX, log_ticks
+from leaderboard.axes import CHARACTER_PX, NARROWEST_PX, log_ticks, time_range
 from leaderboard.marks import WIDTH, interval_marks, sparkline
 
 
@@ -35,6 +35,17 @@ def test_a_record_is_a_staircase_with_literal_names() -> None:
     (trace,) = figure["data"]
     assert (trace["x"], trace["y"]) == (["2026-01-02T00:00:00+00:00"], [1.5])
     assert trace["text"] == ["&lt;i&gt;x&lt;/i&gt;"]
+    assert figure["layout"]["xaxis"]["range"] == ["2026-01-01T12:00:00+00:00", "2026-01-02T12:00:00+00:00"]
+
+
+def test_records_close_together_are_not_spread_over_milliseconds() -> None:
+    noon = datetime(2026, 1, 2, 12, tzinfo=UTC)
+    for seconds, before in ((20, 29 * 60 + 50), (36_000, 1_800)):
+        first, last = (
+            datetime.fromisoformat(end) for end in time_range([noon, noon + timedelta(seconds=seconds)])
+        )
+        assert noon - first == timedelta(seconds=before)
+        assert last - noon == timedelta(seconds=seconds + before)
 
 
 @given(st.lists(st.floats(0.01, 200), min_size=1, max_size=40))
