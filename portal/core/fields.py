@@ -7,6 +7,8 @@ from rest_framework import serializers
 
 from portal.core.query import MOST_NAMED, none_of
 
+UNKNOWN_FIELD = "unknown_field"
+
 
 class ChoiceField(serializers.ChoiceField):
     """One of some words; another is refused with the list of them."""
@@ -57,6 +59,6 @@ class Body(serializers.Serializer[Any]):
         """Name the fields that we would ignore, and those that there are."""
         names = [str(name) for name in data if name not in self.fields] if isinstance(data, Mapping) else []
         return {
-            name[:60]: [serializers.ErrorDetail(none_of(name, self.fields), "unknown_field")]
+            name[:60]: [serializers.ErrorDetail(none_of(name, self.fields), UNKNOWN_FIELD)]
             for name in names[:MOST_NAMED]
         }

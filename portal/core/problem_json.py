@@ -11,6 +11,7 @@ from rest_framework import exceptions, status
 from rest_framework.response import Response
 
 from portal.core.errors import DomainError, FieldError
+from portal.core.fields import UNKNOWN_FIELD
 from portal.core.request_id import request_id
 
 logger = logging.getLogger(__name__)
@@ -153,4 +154,7 @@ def _flatten(detail: Any, path: str = "") -> list[FieldError]:
     if isinstance(detail, list):
         return [e for value in detail for e in _flatten(value, path)]
     field = path.removesuffix("non_field_errors").strip(".")
-    return [FieldError(field, f"{field or 'request'}.{getattr(detail, 'code', 'invalid')}", str(detail))]
+    code = getattr(detail, "code", "invalid")
+    # A name that is none of ours is the caller's text, and a code is no place for that.
+    owner = "request" if code == UNKNOWN_FIELD else field or "request"
+    return [FieldError(field, f"{owner}.{code}", str(detail))]

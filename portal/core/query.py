@@ -74,7 +74,10 @@ def only(params: QueryDict, names: Iterable[str]) -> None:
     for name in params:
         if name not in known and not _OF_OTHERS.fullmatch(name):
             told = none_of(name, known) if known else "nothing can be asked for here."
-            raise refuse(name[:60], "unknown_parameter", f"`{name[:60]}`: {told}")
+            # The name is the caller's text: it stands in `field`, not in the code.
+            raise InvalidInput(
+                "query.unknown_parameter", f"`{name[:60]}`: {told}", field=name[:60], status=400
+            )
 
 
 def takes(*names: str) -> Callable[[View], View]:

@@ -99,7 +99,7 @@ BAD: dict[str, tuple[dict[str, Any], int, str, str]] = {
     "unknown run": ({"run": "77"}, 422, "run.unknown", "run"),
     "huge run": ({"run": "9" * 30}, 422, "run.max_value", "run"),
     "negative sample": ({"sample": "-1"}, 422, "sample.min_value", "sample"),
-    "another field": ({"samlpe": "1"}, 422, "samlpe.unknown_field", "samlpe"),
+    "another field": ({"samlpe": "1"}, 422, "request.unknown_field", "samlpe"),
     "a zip that is none": ({"file": upload(b"solution", "a.zip")}, 422, "zip.broken", "file"),
     "a file sent as text": ({"file": "solution.py"}, 422, "file.invalid", "file"),
     "no true and no false": ({"batch": "perhaps"}, 422, "batch.invalid", "batch"),
@@ -522,14 +522,20 @@ def test_what_is_done_to_a_submission_takes_no_field_that_it_would_ignore(api: C
     answer = api(author).post(
         f"{URL}{row.pk}/{path}/", sent | {"publik": True}, content_type="application/json"
     )
-    problem = demand_problem(answer, 422, "publik.unknown_field")
+    problem = demand_problem(answer, 422, "request.unknown_field")
     assert problem["errors"][0]["field"] == "publik"
 
 
 def test_a_new_run_takes_no_field_that_it_would_ignore(api: Client) -> None:
     sent = {"entrant_name": "m", "run_name": "r", "harness": "agentic", "modle": "x"}
     answer = api(factories.UserFactory()).post("/api/v1/runs/", sent, content_type="application/json")
-    demand_problem(answer, 422, "modle.unknown_field")
+    demand_problem(answer, 422, "request.unknown_field")
+
+
+def test_a_code_holds_no_word_of_the_caller(api: Client) -> None:
+    client = api(factories.UserFactory())
+    demand_problem(client.post(URL, form(colour="red")), 422, "request.unknown_field", "colour")
+    demand_problem(client.get(f"{URL}?sate=done"), 400, "query.unknown_parameter", "sate")
 
 
 def test_a_name_that_cannot_be_seen_is_told_at_the_field_that_was_sent(api: Client) -> None:
@@ -544,7 +550,7 @@ def test_all_that_is_wrong_with_the_fields_is_told_at_once(api: Client) -> None:
     body = demand_problem(answer, 422, "invalid")
     assert {e["field"]: e["code"] for e in body["errors"]} == {
         "mode": "mode.invalid_choice",
-        "foo": "foo.unknown_field",
+        "foo": "request.unknown_field",
         "target": "target.unknown",
         "problem": "problem.unknown",
     }
