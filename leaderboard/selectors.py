@@ -16,6 +16,7 @@ from leaderboard import cells, ranking, summaries
 from leaderboard.models import BoardCell, Score
 from portal.submissions import serving
 from portal.submissions.models import ModelRun
+from problems.bounds import bound_on
 from problems.models import Problem, Target
 from problems.solved import Leader, Leaders
 
@@ -269,9 +270,12 @@ _HIDDEN = ("entrant_id", "score_id")
 PUBLIC_COLUMNS = tuple(name for name in BoardRow._fields if name not in _HIDDEN)
 
 
-def public_row(row: BoardRow) -> dict[str, Any]:
-    """A row as CSV and JSON show it."""
-    values = row._asdict() | {"created_at": row.created_at.isoformat(timespec="seconds")}
+def public_row(row: BoardRow, target: Target) -> dict[str, Any]:
+    """A row of a target's board as CSV and JSON show it."""
+    values = row._asdict() | {
+        "created_at": row.created_at.isoformat(timespec="seconds"),
+        "bound": bound_on(row.bound, target),
+    }
     for name in _HIDDEN:
         del values[name]
     if row.provisional:

@@ -75,7 +75,7 @@ def problem_board(request: HttpRequest, target: str, problem: str) -> HttpRespon
 def problem_board_csv(request: HttpRequest, target: str, problem: str) -> HttpResponse:
     """The same rows as CSV, all pages of them."""
     board = asked.board_of_problem(request.GET, target, problem, whole=True)
-    rows = [selectors.public_row(row) for row in [*board.rows, *board.provisional]]
+    rows = [selectors.public_row(row, board.target) for row in [*board.rows, *board.provisional]]
     return csv_response(
         f"{board.target.slug}-{board.problem.slug}-{board.size}", selectors.PUBLIC_COLUMNS, rows
     )
@@ -101,8 +101,8 @@ def board_document(board: selectors.ProblemBoard) -> dict[str, Any]:
         "entrants": board.count,
         "page": board.page.number,
         "pages": board.page.paginator.num_pages,
-        "rows": [selectors.public_row(row) for row in board.rows],
-        "provisional": [selectors.public_row(row) for row in board.provisional],
+        "rows": [selectors.public_row(row, board.target) for row in board.rows],
+        "provisional": [selectors.public_row(row, board.target) for row in board.provisional],
         "stale": board.stale,
         "imported": [imports.public_row(row) for row in imports.imported_of(board)],
     }

@@ -67,7 +67,9 @@ class SetPassword(auth.PasswordResetConfirmView):
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_up(request: HttpRequest) -> HttpResponse:
-    """Make an account and sign in to it."""
+    """Make an account and sign in to it. Who is signed in has one: they go on."""
+    if request.user.is_authenticated:
+        return redirect(_next(request))
     form = SignUpForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         user = form.save()
@@ -81,8 +83,8 @@ def sign_up(request: HttpRequest) -> HttpResponse:
 
 
 def _next(request: HttpRequest) -> str:
-    """Return where to go after signing up: `next` when it stays on this site."""
-    wanted = request.POST.get("next", "")
+    """Return where to go on from signing up: `next` when it stays on this site."""
+    wanted = request.POST.get("next") or request.GET.get("next", "")
     safe = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
     return wanted if safe else "pages:submit"
 

@@ -104,6 +104,9 @@ def test_signing_up_signs_in_and_goes_on(client: Client) -> None:
     assert (response.status_code, response["Location"]) == (302, "/problems/")
     assert User.objects.get().username == "ann"
     assert client.get("/submissions/").status_code == 200
+    again = client.get("/accounts/signup/?next=/problems/")
+    assert (again.status_code, again["Location"]) == (302, "/problems/")
+    assert client.get("/accounts/signup/?next=//evil.example")["Location"] == "/submit/"
 
 
 @pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "javascript:alert(1)", ""])

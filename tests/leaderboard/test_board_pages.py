@@ -19,6 +19,7 @@ from django.core.cache import caches
 from django.test import Client
 
 from leaderboard import beside, charts, columns, figure_cells, page_cache
+from leaderboard.models import Score
 from leaderboard.published import published
 from leaderboard.twins import twin
 from portal.submissions.models import Entrant, ModelRun
@@ -70,6 +71,27 @@ def test_the_board_explains_its_columns_and_says_how_much_was_sent(client: Clien
         assert (html.escape(column.meaning) in told) is column.usual
     part = client.get("/boards/models/?target=cpu4&problems=a").content.decode()
     assert 'of 1; 1 faster</span><span class="band">1 sent</span>' in part
+
+
+def test_a_board_calls_the_links_of_a_cpu_the_same_everywhere(client: Client) -> None:
+    build.problem("a")
+    run = verified_run("m")
+    score(run, "a", speedup=2.0)
+    Score.objects.update(bound="nvlink", provisional=False)
+    target = build.target()
+
+    def told() -> set[str]:
+        board = client.get("/api/v1/leaderboards/cpu4/problems/a/").json()
+        rows = list(csv.DictReader(io.StringIO(client.get("/boards/cpu4/a.csv").content.decode())))
+        assert board["rows"]
+        assert rows
+        return {row["bound"] for row in [*board["rows"], *board["provisional"], *rows]}
+
+    for device, word in (("cpu", "link"), ("cuda", "nvlink")):
+        target.spec["device"] = device
+        target.save()
+        caches["default"].clear()
+        assert told() == {word}
 
 
 # --- a part of the track ---------------------------------------------------------------------------

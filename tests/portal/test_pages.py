@@ -349,6 +349,15 @@ def test_my_work_filters(client: Client) -> None:
 
 
 @pytest.mark.django_db
+def test_the_home_page_asks_nobody_to_sign_up_twice(client: Client) -> None:
+    assert "Sign up</a>, then make a key" in client.get("/").content.decode()
+    client.force_login(factories.UserFactory())
+    text = client.get("/").content.decode()
+    assert "Sign up" not in text
+    assert "Make a key under" in text
+
+
+@pytest.mark.django_db
 def test_my_work_has_figures_and_is_sorted_by_them(client: Client) -> None:
     author = factories.UserFactory()
     wrong = factories.judged(author, "incorrect")

@@ -65,7 +65,7 @@ TABLE: dict[str, dict[str, tuple[int, int, int, int]]] = {
     "/submissions/{hidden}/source/": {"GET": (404, 404, 200, 200)},
     "/submissions/{hidden}/cancel/": {"POST": (LOGIN, 404, 302, 302)},
     "/submissions/{hidden}/visibility/": {"POST": (LOGIN, 404, 302, 302)},
-    "/accounts/signup/": {"GET": OPEN, "POST": (422, 422, 422, 422)},
+    "/accounts/signup/": {"GET": (200, 302, 302, 302), "POST": (422, 302, 302, 302)},
     "/accounts/login/": {"GET": (200, 302, 302, 302), "POST": (200, 302, 302, 302)},
     "/accounts/password/": {"GET": USER, "POST": USER},
     "/accounts/tokens/": {"GET": USER, "POST": (LOGIN, 422, 422, 422)},

@@ -12,9 +12,10 @@ from django.utils.safestring import SafeString, mark_safe
 from leaderboard import ranking
 from portal.core import units
 from portal.pages.words import BACKENDS, FLAGS, TONES
-from problems.models import Target
+from problems.bounds import bound_on
 
 register = template.Library()
+register.filter("bound_on", bound_on)
 _TICKS = re.compile(r"`([^`\n]{1,120})`")
 
 
@@ -84,6 +85,12 @@ def tied(score: Any) -> bool:
 
 
 @register.filter
+def unresolved(flags: Any) -> bool:
+    """Whether a measurement with these flags counts as a tie with the reference at best."""
+    return not ranking.is_resolved(flags)
+
+
+@register.filter
 def raised_by(code: Any, rank: Any) -> bool:
     """Whether a rank is known whose exception ended the job: the others' stacks only say where they waited for it."""
     return code == "runtime_error.exception" and rank is not None
@@ -105,12 +112,6 @@ def words(value: Any) -> str:
 def flag(name: Any) -> str:
     """Show a flag of a result as a sentence; one that we have no words for as itself."""
     return FLAGS.get(str(name), str(name))
-
-
-@register.filter
-def bound_on(bound: str, target: Target) -> str:
-    """Show what bounds a time on a target: the ranks of a CPU have links, but no NVLink."""
-    return "link" if bound == "nvlink" and target.spec.get("device") == "cpu" else bound
 
 
 @register.filter
