@@ -11,6 +11,7 @@ import logging
 import queue
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from evaluator.harness.beside import Beside
@@ -33,22 +34,32 @@ def builds_something(files: dict[str, bytes]) -> bool:
     return any(word in files["solution.py"] for word in BUILD_WORDS)
 
 
-def record(template: Template, problem: Problem, files: dict[str, bytes]) -> tuple[list[Any], str]:
+def record(
+    template: Template,
+    problem: Problem,
+    files: dict[str, bytes],
+    should_stop: Callable[[], bool] | None = None,
+) -> tuple[list[Any], str]:
     """The builds that the file asks for at import, and what ended the import, if anything. Ends the template.
 
-    Raises JobFailed when the rank did not get to an end.
+    Raises JobFailed when the rank did not get to an end, InterruptedError when it should stop.
     """
     recorder = Job(template, problem, "recorder", files, 0, RECORD_SLOT, record=True)
     try:
-        return recorder.recorded_units(float(template.target.data["deadlines"]["first_call_s"]))
+        return recorder.recorded_units(float(template.target.data["deadlines"]["first_call_s"]), should_stop)
     finally:
         recorder.close()
 
 
-def recorded(template: Template, problem: Problem, files: dict[str, bytes]) -> list[Any]:
+def recorded(
+    template: Template,
+    problem: Problem,
+    files: dict[str, bytes],
+    should_stop: Callable[[], bool] | None = None,
+) -> list[Any]:
     """The builds alone; none where recording failed: that is no verdict, the ranks will say what is wrong."""
     try:
-        return record(template, problem, files)[0]
+        return record(template, problem, files, should_stop)[0]
     except JobFailed:
         return []
 

@@ -344,8 +344,12 @@ class CardSession(Session):
         """One side's batches of a pair."""
         job = self.reference if is_reference else self.submission
         if is_reference:
+            self._let_go()
             self._await_rest()
-        return {(kind, is_reference): self._batch(job, kind, *made[kind]) for kind in made}
+        done = {(kind, is_reference): self._batch(job, kind, *made[kind]) for kind in made}
+        if is_reference:
+            self.note_disturbance()
+        return done
 
     def _compare(self, batches: dict[str, tuple[list[Call], Batch, Batch]], where: str) -> None:
         for kind, (calls, theirs, mine) in batches.items():

@@ -91,7 +91,7 @@ class Job(Talk):
         self._make_slots(inputs_bytes, outputs_bytes)
         self._sent_recipe: list[Any] = [None] * self.world_size
         self._resident = 0
-        self.letting_go = LettingGo(self.box.memory_now)
+        self.letting_go = LettingGo(self.box.memory_now, self.box.cpu_now)
         self._written = [0] * self.world_size
         self._pattern = torch.randint(0, 256, (1 << (22 if outputs_bytes >> 24 else 16),), dtype=torch.uint8)
         names = enumerate(problem.arguments)
@@ -216,9 +216,11 @@ class Job(Talk):
             return None
         return self.target.limits["memory_bytes"] // self.world_size + ADDRESS_SLACK
 
-    def recorded_units(self, limit_s: float) -> tuple[list[Any], str]:
+    def recorded_units(
+        self, limit_s: float, should_stop: Callable[[], bool] | None = None
+    ) -> tuple[list[Any], str]:
         """What a recording job says that it noted down: build units, and what ended the import, if anything."""
-        (message,) = self._collect("ready", "import", limit_s)
+        (message,) = self._collect("ready", "import", limit_s, should_stop)
         size, note = message.get("nbytes"), message.get("note")
         told = clean_text(note.encode("utf-8", "replace")) if isinstance(note, str) else ""
         if type(size) is not int or not 0 <= size <= self.outputs[0].nbytes:

@@ -120,7 +120,7 @@ class Timing:
     """Calls per block."""
     warmup: int = 0
     disturbed: int = 0
-    """Turns of the reference during which the kernel still freed what the submission's job had let go of."""
+    """Turns of the reference in pairs beside which the submission's frozen job freed memory or was at work."""
     before: float | None = None
     after: float | None = None
     card: CardFigures | None = None
@@ -220,9 +220,12 @@ class Session:
             raise JudgeFault(f"the reference failed: {told.message}") from failure
         if any(turn.late) or any(turn.unfinished) or any(index is not None for index in turn.changed):
             raise JudgeFault("the reference changed an input or wrote after it was done")
+        return turn
+
+    def note_disturbance(self) -> None:
+        """Count a turn of the reference beside which the submission's frozen job was at work; only turns that count."""
         if self.submission is not None and self.submission.letting_go.fell():
             self.timing.disturbed += 1
-        return turn
 
     def run_submission(self, call: Call, limit: float) -> Turn:
         """A turn of the submission. Raises Verdicted when it can't be accepted whatever it computed."""
@@ -377,7 +380,7 @@ class Session:
         turns: dict[bool, list[Turn]] = {}
         for is_reference in order:
             if is_reference:
-                turns[True] = [self.run_reference(call) for call in calls]
+                turns[True] = [self._beside(call) for call in calls]
             else:
                 turns[False] = [self.run_submission(call, self.limit) for call in calls]
         for index, call in enumerate(calls):
@@ -399,6 +402,12 @@ class Session:
             for told in filter(None, map(_told, side)):
                 timing.arguments.append(max(s.began - s.woken for s in told) / 1e9)
                 timing.copies.append(max(s.ended - s.returned for s in told) / 1e9)
+
+    def _beside(self, call: Call) -> Turn:
+        """A turn of the reference in a pair."""
+        turn = self.run_reference(call)
+        self.note_disturbance()
+        return turn
 
     def _net(self, turn: Turn) -> float:
         """Raw seconds less the handshake, but never less than half of the raw time."""

@@ -24,6 +24,9 @@ Stage = Callable[[str, dict[str, Any]], None]
 ArtifactCall = Callable[[str, bytes], None]
 ROUNDS = 3
 STEADY = 0.10
+SPOILT = frozenset({"slowed", "disturbed"})
+"""Why a round may not count, of what a file can bring about itself."""
+REPEATED_WITHIN_S = 180.0
 PROFILE_SLOT = 1 << 20
 PROFILE_CALLS = 6
 """What a profile asks of the ranks in one message: warm-up, traced calls and the logged one."""
@@ -127,12 +130,15 @@ class Run:
         return self._report(found)
 
     def _rounds(self) -> None:
-        """Measure; again on a fresh start, at most twice, when the host was not steady or the time is impossible."""
+        """Measure; again on a fresh start, at most twice, when the host was not steady or the time is impossible.
+
+        No round begins late for mere unsteadiness: a file that brings it about would hold the host three times as long.
+        """
         extra = factories_of(self.problem)
         libraries = self._build(extra)
         if self._timed:
             self.bench.stand_still()
-        below = 0
+        below, began = 0, time.monotonic()
         for number in range(ROUNDS):
             if number:
                 self._seed = None
@@ -141,18 +147,29 @@ class Run:
             below = below + 1 if self.below_floor() else 0
             if below == IMPOSSIBLE:
                 raise protocol.Verdicted(verdict.impossible(self._solution_seconds(), self._floor))
-            if not self.unsteady and not below:
-                return
-            if number + 1 < ROUNDS:
-                self._discard()
-                self._close_jobs()
-                self.bench.refill()
+            late = time.monotonic() - began > REPEATED_WITHIN_S
+            if (not below and (late or not self.unsteady)) or number + 1 == ROUNDS:
+                break
+            self._discard()
+            self._close_jobs()
+            self.bench.refill()
+        self._compare_rounds()
+
+    def _compare_rounds(self) -> None:
+        """Flag a score whose file may have chosen its round: one that it can spoil itself had read less."""
+        timing = self.session.timing if self.session else None
+        spoilt = [row["speedup"] for row in self.discarded if SPOILT & set(row["why"]) and "speedup" in row]
+        if not spoilt or timing is None or not timing.pairs:
+            return
+        if timing.result().value > (1 + max(self.noise_floor, STEADY)) * min(spoilt):
+            self.unsteady.append("rounds_differ")
 
     def _discard(self) -> None:
         """Keep of a round that does not count why, and what it read."""
         why = [*self.unsteady, *(["below_floor"] if self.below_floor() else [])]
         timing = self.session.timing if self.session else protocol.Timing()
-        self.discarded.append({"why": why, **(timing.shown() if timing.pairs else {})})
+        read = {"speedup": timing.result().value, **timing.shown()} if timing.pairs else {}
+        self.discarded.append({"why": why, **read})
 
     def _solution_seconds(self) -> float:
         pairs = self.session.timing.pairs if self.session else []
@@ -175,7 +192,7 @@ class Run:
         if units is None:
             template = self.bench.take()
             self.bench.refill()
-            units = ahead.recorded(template, self.problem, files)
+            units = ahead.recorded(template, self.problem, files, self._should_stop)
         began = time.perf_counter()
         try:
             libraries, self.built = self.bench.builder.build(

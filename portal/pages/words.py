@@ -88,7 +88,8 @@ FLAGS = {
 UNSTEADY = {
     "drift": "the reference alone took another time after it than before it",
     "slowed": "the reference was far slower in turn with the submission than alone",
-    "disturbed": "memory that the submission had let go of was freed while the reference worked",
+    "disturbed": "the submission's processes were at work, or freed memory, while the reference was timed",
+    "rounds_differ": "an earlier round, spoilt by something that a file can bring about, had read a lower speedup",
     "below_floor": "it was faster than the links can carry what the call must exchange",
 }
 """Why a round of measurement does not count."""

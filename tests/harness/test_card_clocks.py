@@ -23,6 +23,7 @@ from evaluator.harness.cardprotocol import (
 from evaluator.harness.cardslots import Staged, demand_cards
 from evaluator.harness.errors import NoCards
 from evaluator.harness.judge import Judge
+from evaluator.harness.lettinggo import LettingGo
 from evaluator.harness.protocol import ENOUGH_S, Plan, Timing, Verdicted
 
 US = 1e-6
@@ -258,6 +259,7 @@ class _Paired(CardSession):
     def __init__(self, clock: list[float], seconds: float) -> None:
         self.timing, self.spent, self.limit, self.rng = Timing(), 0.0, 30.0, random.Random(1)
         self.reference, self.submission = _Slow(clock, 1e-4), _Slow(clock, seconds)
+        self.submission.letting_go = LettingGo(lambda: None)
         self.lanes, self.next_call, self.built_late = LANES, 0, False
         self.card = timing([], [])
         self._should_stop = None

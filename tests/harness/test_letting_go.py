@@ -58,6 +58,62 @@ def test_a_fall_during_anothers_turn_is_noticed() -> None:
     assert job.fell()
 
 
+def test_a_frozen_job_that_is_at_work_is_waited_for_and_noticed() -> None:
+    used = iter([1.0, 1.004, 1.006, *[1.006] * 1000, 1.02])
+    last = [0.0]
+
+    def cpu() -> float:
+        last[0] = next(used, 1.02)
+        return last[0]
+
+    job = LettingGo(lambda: None, cpu)
+    job.begin()
+    job.wait()
+    assert last[0] == 1.006
+    assert not job.fell()
+    for _ in used:
+        pass
+    assert job.fell()
+
+
+DYING = """
+import mmap, os, signal, time
+ready, tell = os.pipe()
+shared = mmap.mmap(-1, 400 << 20)
+for at in range(0, len(shared), 4096):
+    shared[at] = 1
+for _ in range(4):
+    if os.fork() == 0:
+        for at in range(0, len(shared), 4096):
+            shared[at]
+        os.write(tell, b"x")
+        signal.setitimer(signal.ITIMER_REAL, 1)
+        time.sleep(60)
+for _ in range(4):
+    os.read(ready, 1)
+print("armed", flush=True)
+time.sleep(60)
+"""
+
+
+@needs_bubblewrap
+@pytest.mark.serial
+@pytest.mark.skipif(
+    "freeze=v2" not in host_layout().describe() or "cputime" not in host_layout().places,
+    reason="no timer ends what the first freezer holds, and somebody must count processor time",
+)
+def test_processes_that_die_while_they_are_frozen_are_seen_at_work() -> None:
+    """Shared pages: to unmap them takes the kernel milliseconds and frees next to nothing."""
+    with Sandbox(python_spec(DYING, memory_bytes=1024 * MIB)) as box:
+        assert box.stdout.readline() == b"armed\n"
+        box.freeze()
+        job = LettingGo(lambda: None, box.cpu_now)
+        job.begin()
+        wait_for(job.fell)
+        job.wait()
+        assert not job.fell()
+
+
 CYCLE = """
 import mmap, os, socket, time
 handle = os.memfd_create("x")

@@ -12,6 +12,7 @@ import pytest
 from evaluator.harness import run
 from evaluator.harness.cardprotocol import CardTiming
 from evaluator.harness.protocol import ENOUGH_S, LEAST_PAIRS, LEAST_WARMUP, Plan, Session, Timing
+from problems.registry import load_problem
 
 
 @pytest.mark.parametrize(
@@ -110,6 +111,10 @@ class _Sleeper(Session):
         self.cases = cast(Any, SimpleNamespace(call=lambda number: number))
         self.rng = random.Random(1)
         self._seconds = seconds
+        self.submission = cast(Any, SimpleNamespace(letting_go=SimpleNamespace(fell=lambda: self.at_work)))
+
+    at_work = False
+    """Whether its frozen job is seen to work."""
 
     def run_reference(self, call: Any) -> Any:
         return SimpleNamespace(seconds=0.003, claims=[], outputs=[], inout=[], spans=[None])
@@ -137,3 +142,81 @@ def test_a_submission_that_sleeps_does_not_hold_the_host(seconds: float, warmup:
     assert session.timing.warmup == warmup >= LEAST_WARMUP
     assert len(session.timing.solution_calls) == calls
     assert session.spent <= ENOUGH_S + (1 + LEAST_PAIRS) * seconds
+
+
+def test_only_turns_of_the_reference_in_pairs_can_be_disturbed() -> None:
+    """Beside those that no time is taken of, a file that dislikes its time would spoil the round."""
+    session = _Sleeper(0.003)
+    session.at_work = True
+    session.warm_up(10)
+    assert session.timing.disturbed == 0
+    session.run_pairs(Plan("paper", True, pairs=6, block=2, warmup=10))
+    assert session.timing.disturbed == 12
+
+
+class _Rounds(run.Run):
+    """A score of stand-ins: per round what it found unsteady and its speedup."""
+
+    def __init__(self, *rounds: tuple[list[str], float], below: tuple[bool, ...] = ()) -> None:
+        self._ahead, self._below = list(rounds), list(below)
+        self.begun: list[float] = []
+        self.discarded, self.unsteady = [], []
+        self.noise_floor, self.protocol_name = 0.05, "paper"
+        nothing: Callable[..., None] = lambda *args, **options: None  # noqa: E731
+        self.bench = cast(
+            Any, SimpleNamespace(stand_still=nothing, refill=nothing, target=SimpleNamespace(timed=True))
+        )
+        self.problem = load_problem("allreduce")
+        self._close_jobs = nothing  # type: ignore[method-assign]
+
+    def _build(self, extra: dict[str, bytes]) -> dict[str, bytes]:
+        return {}
+
+    def _new_cases(self) -> None: ...
+
+    def _round(self, extra: dict[str, bytes], libraries: dict[str, bytes]) -> None:
+        self.begun.append(run.time.monotonic())
+        self.unsteady, speedup = self._ahead.pop(0)
+        self.session = cast(Any, SimpleNamespace(timing=Timing(pairs=[(speedup, 1.0)] * 6)))
+
+    def below_floor(self) -> bool:
+        return bool(self._below) and self._below[len(self.begun) - 1]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "count", "unsteady"),
+    [
+        ([([], 2.0)], 1, []),
+        ([(["drift"], 1.0), ([], 2.0)], 2, []),  # the host's doing: what it read is worth nothing
+        ([(["disturbed"], 1.0), ([], 2.0)], 2, ["rounds_differ"]),
+        ([(["drift", "slowed"], 1.0), (["drift"], 3.0), ([], 2.0)], 3, ["rounds_differ"]),
+        ([(["slowed"], 4.0), ([], 2.0)], 2, []),  # it lost by it
+        ([(["disturbed"], 1.9), ([], 2.0)], 2, []),  # within a tenth
+        ([(["drift"], 1.0)] * 3, 3, ["drift"]),
+        ([(["disturbed"], 1.0)] * 3, 3, ["disturbed"]),
+    ],
+)
+def test_no_file_chooses_the_round_that_counts(
+    rounds: list[tuple[list[str], float]], count: int, unsteady: list[str]
+) -> None:
+    score = _Rounds(*[(list(why), speedup) for why, speedup in rounds])
+    score._rounds()
+    assert (len(score.begun), score.unsteady) == (count, unsteady)
+    assert [row["why"] for row in score.discarded] == [why for why, _ in rounds[: count - 1]]
+
+
+def test_unsteadiness_does_not_hold_a_host_for_three_long_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 0.0, 1.0 + run.REPEATED_WITHIN_S])
+    monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    score = _Rounds((["disturbed"], 1.0), ([], 2.0))
+    score._rounds()
+    assert (len(score.begun), score.unsteady) == (1, ["disturbed"])
+
+
+def test_what_is_impossible_is_measured_again_however_long_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 0.0, 1000.0, 1000.0, 2000.0])
+    monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    score = _Rounds(([], 9.0), ([], 2.0), below=(True, False))
+    score._rounds()
+    assert (len(score.begun), score.unsteady) == (2, [])
+    assert [row["why"] for row in score.discarded] == [["below_floor"]]

@@ -140,6 +140,10 @@ class Sandbox:
         """What the job used so far, or in all once it was killed."""
         return self._usage or self._group.usage()
 
+    def cpu_now(self) -> float | None:
+        """Processor seconds that the job has used; None where no group counts them."""
+        return self._group.cpu_now()
+
     def memory_now(self) -> int | None:
         """Bytes that the job holds at the moment; None where no group counts them."""
         return self._group.memory_now()

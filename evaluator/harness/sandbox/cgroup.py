@@ -140,7 +140,7 @@ class JobCgroup:
 
     def usage(self) -> UsageReport:
         """What the job used so far. The memory figure counts file pages too, as the limit does."""
-        memory, pids, cpu = self.folder("memory"), self.folder("pids"), self.folder("cputime")
+        memory, pids = self.folder("memory"), self.folder("pids")
         peak = None
         if memory:
             v2 = self.version("memory") == 2
@@ -151,7 +151,7 @@ class JobCgroup:
             max_memory_bytes=peak,
             oom_kills=self.oom_kills(),
             pids_peak_hit=bool(pids and _counter(pids / "pids.events", "max")),
-            cpu_seconds=self._cpu_seconds(cpu),
+            cpu_seconds=self.cpu_now(),
         )
 
     def memory_now(self) -> int | None:
@@ -163,7 +163,9 @@ class JobCgroup:
             folder / ("memory.current" if self.version("memory") == 2 else "memory.usage_in_bytes")
         )
 
-    def _cpu_seconds(self, folder: Path | None) -> float | None:
+    def cpu_now(self) -> float | None:
+        """Processor seconds that the job has used; None where no group counts them."""
+        folder = self.folder("cputime")
         if folder is None:
             return None
         if self.version("cputime") == 2:
