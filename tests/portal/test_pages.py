@@ -437,9 +437,10 @@ def html_pages(client: Client) -> Iterator[tuple[str, Any]]:
         "/", "/problems/", "/problems/allreduce/", "/submit/", "/runs/", "/runs/new/", "/submissions/",
         f"/submissions/{done.pk}/",
         f"/submissions/{live.pk}/", "/docs/", "/docs/participants/", "/docs/api/", "/status/", "/accounts/tokens/",
-        "/accounts/signup/", "/accounts/password/", "/nothing-here/",
+        "/accounts/password/", "/nothing-here/",
     ):  # fmt: skip
         yield path, client.get(path)
+    yield "/accounts/signup/", Client().get("/accounts/signup/")
 
 
 @pytest.mark.django_db
