@@ -1,9 +1,12 @@
 """Documents from docs/, docs/measurements/ and the checkout's root as safe HTML, and the data they quote."""
 
+from __future__ import annotations
+
 import posixpath
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from html import escape
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,6 +24,8 @@ FIRST = ("participants", "api", "judge", "problems")
 FOLDER = "measurements"
 OF_THE_ROOT = {"security": "SECURITY.md", "contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
 """Documents that lie beside docs/, by the name they are served under."""
+EXAMPLE_SITE = "https://your-portal.example"
+"""How documents write the address of a site, which they cannot know."""
 DATA_TYPES = {".json": "application/json", ".txt": "text/plain; charset=utf-8"}
 """What measurements quote, by ending."""
 SENDERS, OPERATORS, REST = (
@@ -56,6 +61,10 @@ class Document:
     slug: str
     title: str
     html: str
+
+    def served_at(self, address: str) -> Document:
+        """The same with this site's address where commands name an example; it is kept for all addresses once."""
+        return replace(self, html=self.html.replace(EXAMPLE_SITE, escape(address)))
 
 
 def titles() -> list[tuple[str, str]]:

@@ -77,7 +77,8 @@ def doc(request: HttpRequest, slug: str) -> HttpResponse:
     document = documents.load(slug)
     if document is None:
         raise Http404
-    return render(request, "pages/doc.html", {"document": document, "parts": documents.contents()})
+    shown = document.served_at(f"{request.scheme}://{request.get_host()}")
+    return render(request, "pages/doc.html", {"document": shown, "parts": documents.contents()})
 
 
 def measured(request: HttpRequest, name: str) -> HttpResponse:

@@ -36,6 +36,13 @@ def test_the_menu_folds_measurements_unless_one_is_read(client: Client, slug: st
     assert 'href="/docs/measurements/h200x1/"' in text.partition("<summary>Measurements")[2]
 
 
+def test_a_command_names_the_site_that_shows_it(client: Client) -> None:
+    for host in ("testserver", "localhost"):
+        text = client.get("/docs/participants/", headers={"host": host}).content.decode()
+        assert f"http://{host}/api/v1/submissions/" in text
+        assert documents.EXAMPLE_SITE not in text
+
+
 def test_problems_in_their_table_lead_to_their_pages(client: Client) -> None:
     text = client.get("/docs/problems/").content.decode()
     for problem in all_problems():
