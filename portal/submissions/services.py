@@ -175,12 +175,15 @@ def cancel(*, by: User, submission: Submission, reason: str = "") -> Submission:
     """
     if not policies.can_change(by, submission):
         raise NotAllowed("submission.not_yours", "Only the author and staff may cancel this submission.")
+    counted = "It counts as sent in the quota of the hour, and for nothing else."
+    if submission.lane == Submission.Lane.BATCH:
+        counted = "Nothing was counted."
     try:
         move(
             submission_id=submission.pk,
             to=State.CANCELLED,
             code="cancelled.by_user",
-            message="Cancelled before a verdict. Nothing was counted.",
+            message=f"Cancelled before a verdict. {counted}",
             by=by,
             reason=reason,
         )

@@ -239,6 +239,17 @@ def test_cancel_is_for_the_author_and_staff_and_once(world: Any) -> None:
         services.cancel(by=world, submission=row)
 
 
+@pytest.mark.parametrize(
+    ("lane", "hour", "told"), [(0, 1, "quota of the hour"), (1, 0, "Nothing was counted.")]
+)
+def test_the_hour_counts_what_was_cancelled_and_it_says_so(
+    world: Any, lane: int, hour: int, told: str
+) -> None:
+    row = services.cancel(by=world, submission=factories.submission(world, lane=lane))
+    assert quota_of(world).hour == hour
+    assert told in row.message
+
+
 def test_opening_the_source_is_audited_and_idempotent(world: Any) -> None:
     row = factories.submission(world)
     for _ in range(2):
