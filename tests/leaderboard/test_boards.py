@@ -243,6 +243,15 @@ def test_json_and_csv_carry_the_same_rows(client) -> None:
     assert [line["submission_id"] for line in lines] == [row["submission_id"] for row in document["rows"]]
 
 
+def test_the_tab_of_a_target_says_what_it_counts(client) -> None:
+    record(build.result(speedup=1.2))
+    assert '<span class="tabs__count">1 score</span>' in client.get("/boards/cpu4/").content.decode()
+    record(build.result(speedup=3.0))
+    text = client.get("/boards/cpu4/").content.decode()
+    assert '<span class="tabs__count">2 scores</span>' in text
+    assert "1 of 1 problems have a score" in text
+
+
 @pytest.mark.parametrize("name", ["=1+1", "+x", "-x", "@x", "\tx", "\rx"])
 def test_no_csv_cell_is_a_formula(client, name: str) -> None:
     record(run=build.run(build.entrant("plain", vendor=name)))
