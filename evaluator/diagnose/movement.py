@@ -31,6 +31,11 @@ _NAMES = {
     "alltoall_base": "all_to_all_single",
     "recv_any_source": "recv",
 }
+_KNOWN = frozenset(_NAMES.values()) | {
+    "all_to_all", "barrier", "broadcast", "gather", "monitored_barrier", "recv", "reduce", "reduce_scatter", "scatter",
+    "send",
+}  # fmt: skip
+"""What a rank's trace may name: it is the rank's own word, and everybody sees it."""
 
 
 def tell(traces: Sequence[RankTrace], facts: Sequence[NativeFacts], *, cards: bool) -> dict[str, Any]:
@@ -96,6 +101,8 @@ def _collectives(traces: Sequence[RankTrace]) -> list[dict[str, Any]]:
             if event.kind == "cpu_op" and event.name.startswith("c10d::"):
                 bare = event.name.removeprefix("c10d::").removesuffix("_")
                 name = _NAMES.get(bare, bare)
+                if name not in _KNOWN:
+                    continue
                 mine[name] = mine.get(name, 0) + 1
             elif event.moves and ":" in event.name:
                 name = event.name.partition(":")[2]

@@ -87,10 +87,15 @@ def _row(rank: int, lane: str) -> str:
 
 
 def totals(drawn: dict[str, Any]) -> list[dict[str, Any]]:
-    """The same in numbers: µs per rank and kind of work."""
+    """The same in numbers: µs per rank and kind of work.
+
+    A collective that a backend is at work on is in the host's lane too, while it is asked for: it counts once.
+    """
     spent: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for rank, _, kind, _, duration, _ in drawn["bars"]:
-        spent[rank][kind] += duration
+    told = {rank for rank, lane, *_ in drawn["bars"] if lane == "collectives"}
+    for rank, lane, kind, _, duration, _ in drawn["bars"]:
+        if not (kind == "collective" and lane == "host" and rank in told):
+            spent[rank][kind] += duration
     shown = [
         kind for kind in drawn["kinds"] if any(kind in row for row in spent.values()) and kind != "phase"
     ]

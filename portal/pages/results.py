@@ -6,7 +6,8 @@ from evaluator.selectors import last_attempt, result_attempt
 from portal.submissions import policies
 from portal.submissions.models import Submission
 
-# These quote the author's source, name it by its hash, or hold what it printed; the rest of a result is figures.
+# These quote the author's source, name it by its hash, or hold what it printed; the rest of a result is figures. So
+# do what was built of it, unit by unit.
 _PRIVATE_PARTS = frozenset(
     ("log", "stacks", "findings", "kernels", "mechanism_evidence", "look_notes", "source_sha256")
 )
@@ -21,6 +22,8 @@ def result_of(submission: Submission) -> dict[str, Any] | None:
 def without_private_parts(result: dict[str, Any]) -> dict[str, Any]:
     """Return a result, and its cells, without what tells of the source."""
     kept = {key: value for key, value in result.items() if key not in _PRIVATE_PARTS}
+    if isinstance(build := kept.get("build"), dict):
+        kept["build"] = {key: value for key, value in build.items() if key != "units"}
     if "cells" in kept:
         kept["cells"] = [without_private_parts(cell) for cell in kept["cells"]]
     return kept

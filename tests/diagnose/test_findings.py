@@ -169,6 +169,14 @@ def test_collectives_are_counted_by_kind(tmp_path: Path) -> None:
     assert found["movement"]["told"] == movement.ON_CPU
 
 
+def test_only_known_collectives_are_named() -> None:
+    """A trace is a rank's own word, and the names stand on a page that everybody sees."""
+    events = [["cpu_op", f"c10d::my_words_{n}", 10.0 + n, 1.0, 7, {}] for n in range(50)]
+    traces = read([card(["cpu_op", "c10d::allreduce_", 5.0, 1.0, 7, {}], *events)])
+    found = movement.tell(traces, [], cards=False)["movement"]["collectives"]
+    assert [row["name"] for row in found] == ["all_reduce"]
+
+
 def test_the_timeline_shows_every_lane(tmp_path: Path) -> None:
     drawn = timeline(traced(DOES["host_stall"][0].replace("x + 1", "x @ x\ndist.all_reduce(y)"), tmp_path))
 

@@ -11,6 +11,7 @@ from evaluator import selectors, services
 from evaluator.models import Artifact
 from evaluator.runner import run_lease
 from leaderboard.words import mechanism
+from portal.pages.profile import totals
 from portal.submissions.models import Submission
 from tests import factories
 from tests.evaluator import build
@@ -89,13 +90,31 @@ def test_others_see_mechanisms_and_nothing_that_quotes_the_source(client: Client
 
 def test_the_hash_of_a_private_source_is_private_in_every_size(client: Client, row: Submission) -> None:
     attempt = row.attempts.get()
-    cell = {"size": "tiny", "verdict": "correct", "source_sha256": "c0ffee"}
+    unit = {"name": "c0ffee_extension", "key": "c0ffee", "cubin_sha256": "c0ffee"}
+    build = {"seconds": 3.5, "cached": False, "units": [unit]}
+    cell = {"size": "tiny", "verdict": "correct", "source_sha256": "c0ffee", "build": build}
     attempt.result = (attempt.result or {}) | cell | {"cells": [cell]}
     attempt.save()
     path = f"/api/v1/submissions/{row.pk}/result/"
-    assert "c0ffee" not in client.get(path).content.decode()
+    closed = client.get(path)
+    assert "c0ffee" not in closed.content.decode()
+    assert closed.json()["build"] == {"seconds": 3.5, "cached": False}
     Submission.objects.filter(pk=row.pk).update(source_public=True)
-    assert client.get(path).content.decode().count("c0ffee") == 2
+    assert client.get(path).content.decode().count("c0ffee") == 8
+
+
+def test_a_collective_counts_once_in_the_numbers() -> None:
+    """It is drawn twice: while the host asks for it, and while the backend is at work on it."""
+    bars = [
+        [0, "host", "collective", 0.0, 30.0, "c10d::allreduce_"],
+        [0, "collectives", "collective", 5.0, 400.0, "gloo:all_reduce"],
+        [1, "host", "collective", 0.0, 25.0, "c10d::allreduce_"], [1, "host", "operator", 30.0, 7.0, "aten::add"],
+    ]  # fmt: skip
+    drawn = {"bars": bars, "kinds": {"operator": "operators", "collective": "collectives at work"}}
+    assert [dict(row["cells"]) for row in totals(drawn)] == [
+        {"operators": 0.0, "collectives at work": 400.0},
+        {"operators": 7.0, "collectives at work": 25.0},
+    ]
 
 
 def test_an_open_source_opens_the_trace(client: Client, row: Submission) -> None:
