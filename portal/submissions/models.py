@@ -189,10 +189,10 @@ class Submission(models.Model):
                 name="submission_removed_has_its_time",
             ),
             # Never replaced: a better second try is another sample. What got no verdict, since it was cancelled
-            # or by a fault of ours, frees the place (`holding_samples`).
+            # before it ran or by a fault of ours, frees the place (`holding_samples`).
             models.UniqueConstraint(
                 fields=["run", "problem", "target", "sample", "step"],
-                condition=Q(mode="score") & ~Q(verdict="infra_error") & ~Q(state="cancelled"),
+                condition=Q(mode="score") & ~Q(verdict="infra_error") & ~Q(state="cancelled", stage=""),
                 name="submission_one_score_per_sample",
             ),
             models.UniqueConstraint(

@@ -20,6 +20,8 @@ class ProblemProgress:
     sent: int = 0
     judged: int = 0
     correct: int = 0
+    samples: int = 0
+    highest: int = -1
     newest: Submission | None = None
 
 
@@ -38,6 +40,16 @@ class RunProgress:
     def rows(self) -> tuple[ProblemProgress, ...]:
         """All of them."""
         return self.track + self.others
+
+    @property
+    def k(self) -> int:
+        """Samples a problem that figures of the run are taken over: as many as any problem has."""
+        return 1 + max((row.highest for row in self.rows), default=-1)
+
+    @property
+    def short(self) -> int:
+        """Problems of the track that were sent, but with fewer samples: what they lack counts as failed."""
+        return sum(0 < row.samples < self.k for row in self.track)
 
     @property
     def missing(self) -> list[ProblemProgress]:

@@ -8,11 +8,17 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import models
 from django.db.models import Count, Max, Q, QuerySet
 
-from portal.submissions.states import Mode, State, Verdict
+from portal.submissions.states import FINAL, Mode, State, Verdict
 
 if TYPE_CHECKING:
     from portal.accounts.models import User
     from portal.submissions.models import ModelRun, Submission  # noqa: F401
+
+
+def freed(of: str = "") -> Q:
+    """What ended without a verdict and gave its sample back; `of` is the path to submissions, with its underscores."""
+    by_us = Q(**{f"{of}verdict": Verdict.INFRA_ERROR})
+    return by_us | Q(**{f"{of}state": State.CANCELLED, f"{of}stage": ""})
 
 
 class SubmissionQuerySet(models.QuerySet["Submission", "Submission"]):
@@ -38,19 +44,27 @@ class SubmissionQuerySet(models.QuerySet["Submission", "Submission"]):
         return seen.filter(kept)
 
     def holding_samples(self) -> SubmissionQuerySet:
-        """Keep what takes the place of its sample: sent for a board, neither cancelled nor ended by a fault of ours."""
-        return self.filter(mode=Mode.SCORE).exclude(Q(verdict=Verdict.INFRA_ERROR) | Q(state=State.CANCELLED))
+        """Keep what takes the place of its sample: sent for a board, not cancelled or ended by a fault of ours.
+
+        What was cancelled while a host judged it keeps its place, or its author could stop whatever looks slow.
+        """
+        return self.filter(mode=Mode.SCORE).exclude(freed())
 
     def counts_by(self, field: str) -> QuerySet[Any, dict[str, Any]]:
-        """Count per value of a field what is sent, judged and correct; what was removed counts as not correct."""
+        """Count per value of a field what is sent, judged and correct; what was removed counts as not correct.
+
+        Beside it: how many `samples` there are, and the `highest`.
+        """
         correct = Q(verdict=Verdict.CORRECT, removed="")
         return (
             self.order_by()
             .values(field)
             .annotate(
                 sent=Count("pk"),
-                judged=Count("pk", filter=Q(state=State.DONE)),
+                judged=Count("pk", filter=Q(state__in=FINAL)),
                 correct=Count("pk", filter=correct),
+                samples=Count("sample", distinct=True),
+                highest=Max("sample"),
             )
         )
 
@@ -86,13 +100,11 @@ class ModelRunQuerySet(models.QuerySet["ModelRun", "ModelRun"]):
 
     def with_counts(self) -> ModelRunQuerySet:
         """Count what holds a sample: `sent`, `judged` and `correct`; `problems` with any, and when the last came."""
-        sent = Q(submissions__mode=Mode.SCORE) & ~(
-            Q(submissions__verdict=Verdict.INFRA_ERROR) | Q(submissions__state=State.CANCELLED)
-        )
+        sent = Q(submissions__mode=Mode.SCORE) & ~freed("submissions__")
         correct = Q(submissions__verdict=Verdict.CORRECT, submissions__removed="")
         return self.annotate(
             sent=Count("submissions", filter=sent),
-            judged=Count("submissions", filter=sent & Q(submissions__state=State.DONE)),
+            judged=Count("submissions", filter=sent & Q(submissions__state__in=FINAL)),
             correct=Count("submissions", filter=sent & correct),
             problems=Count("submissions__problem", filter=sent, distinct=True),
             last_sent=Max("submissions__created_at"),

@@ -171,19 +171,21 @@ def _insert(
 def cancel(*, by: User, submission: Submission, reason: str = "") -> Submission:
     """Cancel what is not final yet; a host that runs it sees that at its next beat.
 
+    Where its author stops what runs already, the stage stays with it: it keeps its sample, as one that failed.
+
     Raises NotAllowed for other people's submissions, StateConflict when it is done or cancelled.
     """
     if not policies.can_change(by, submission):
         raise NotAllowed("submission.not_yours", "Only the author and staff may cancel this submission.")
-    counted = "It counts as sent in the quota of the hour, and for nothing else."
-    if submission.lane == Submission.Lane.BATCH:
-        counted = "Nothing was counted."
+    seen = Submission.objects.select_for_update().get(pk=submission.pk)
+    ran = seen.state == State.RUNNING and by.pk == seen.author_id
     try:
         move(
             submission_id=submission.pk,
             to=State.CANCELLED,
             code="cancelled.by_user",
-            message=f"Cancelled before a verdict. {counted}",
+            message=f"Cancelled before a verdict. {_counted(seen, ran=ran)}",
+            stage=seen.stage if ran else "",
             by=by,
             reason=reason,
         )
@@ -198,6 +200,15 @@ def cancel(*, by: User, submission: Submission, reason: str = "") -> Submission:
         ) from error
     submission.refresh_from_db()
     return submission
+
+
+def _counted(cancelled: Submission, *, ran: bool) -> str:
+    """What a cancelled submission still counts for, in words."""
+    if ran and cancelled.mode == Mode.SCORE:
+        return "A host was judging it, so it keeps its sample of the run, as one that failed."
+    if cancelled.lane == Submission.Lane.BATCH:
+        return "Nothing was counted."
+    return "It counts as sent in the quota of the hour, and for nothing else."
 
 
 @transaction.atomic

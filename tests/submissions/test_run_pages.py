@@ -101,6 +101,24 @@ def test_progress_counts_what_holds_a_sample(client: Client, owner: User, run: M
     assert len(found.track) == 2
 
 
+def test_samples_that_some_problems_lack_are_told(client: Client, owner: User, run: ModelRun) -> None:
+    """One correct sample of k = 2 makes half a problem: a corrected file that is sent again costs the others."""
+    for slug in ("allreduce", "allgather"):
+        problem = factories.ProblemFactory(slug=slug)
+        row = factories.judged(owner, run=run, problem=problem, sample=0)
+    found = progress_of(run, row.target)
+    assert (found.k, found.short) == (1, 0)
+    assert "k = " not in client.get(f"/runs/{run.pk}/").content.decode()
+    factories.judged(owner, run=run, problem=problem, sample=0, step=1)
+    assert progress_of(run, row.target).k == 1  # a step is no sample
+    factories.judged(owner, run=run, problem=problem, sample=1)
+    found = progress_of(run, row.target)
+    assert (found.k, found.short) == (2, 1)
+    text = client.get(f"/runs/{run.pk}/").content.decode()
+    assert "over k = 2 samples a problem" in text
+    assert "1 problem that was sent has fewer" in text
+
+
 def test_a_page_of_a_long_run_asks_no_more(
     client: Client, owner: User, run: ModelRun, django_assert_max_num_queries: Any
 ) -> None:

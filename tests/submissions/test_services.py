@@ -197,6 +197,32 @@ def test_a_sample_without_a_verdict_is_free_again_and_taken_next(
     assert services.submit(by=world, order=order(run_id=run.pk)).submission.sample == second.sample + 1
 
 
+def test_what_its_author_stops_while_it_runs_keeps_its_sample(world: Any, rings: list[str]) -> None:
+    """Or whoever sees that a measurement takes long would stop it and have it measured again, as the same sample."""
+    run = factories.model_run(world)
+    first = services.submit(by=world, order=order(run_id=run.pk)).submission
+    for state, stage in ((State.BUILDING, "received"), (State.RUNNING, "timing")):
+        move(submission_id=first.pk, to=state, stage=stage)
+    stopped = services.cancel(by=world, submission=first)
+    assert (stopped.state, stopped.stage) == ("cancelled", "timing")
+    assert "keeps its sample" in stopped.message
+    second = services.submit(by=world, order=order(run_id=run.pk)).submission
+    assert second.sample == first.sample + 1
+    with pytest.raises(Conflict):
+        services.submit(by=world, order=order(run_id=run.pk, sample=first.sample))
+    counts = {row["run"]: row for row in Submission.objects.holding_samples().counts_by("run")}
+    assert (counts[run.pk]["sent"], counts[run.pk]["judged"], counts[run.pk]["correct"]) == (2, 1, 0)
+
+    move(submission_id=second.pk, to=State.BUILDING)
+    assert "keeps" not in services.cancel(by=world, submission=second).message
+    third = services.submit(by=world, order=order(run_id=run.pk)).submission
+    assert third.sample == second.sample
+    for state, stage in ((State.BUILDING, "received"), (State.RUNNING, "timing")):
+        move(submission_id=third.pk, to=state, stage=stage)
+    services.cancel(by=factories.UserFactory(is_staff=True), submission=third)  # no choice of its author
+    assert services.submit(by=world, order=order(run_id=run.pk)).submission.sample == third.sample
+
+
 def test_a_check_uses_up_no_sample(world: Any, rings: list[str]) -> None:
     run = factories.model_run(world)
     for mode in ("check", "quick", "profile"):
