@@ -415,6 +415,16 @@ def test_my_work_is_narrowed_to_a_run_and_counts_the_batch_lane(client: Client) 
 
 
 @pytest.mark.django_db
+def test_the_page_says_what_it_costs_to_cancel_what_runs(client: Client) -> None:
+    row = factories.submission(state=State.RUNNING, stage="timing")
+    client.force_login(row.author)
+    assert "cancelled now, it counts as a failed sample" in page_of(client, row)
+    for fields in ({"state": State.QUEUED, "stage": ""}, {"state": State.RUNNING, "mode": "quick"}):
+        Submission.objects.filter(pk=row.pk).update(**fields)
+        assert "cancelled now" not in page_of(client, row)
+
+
+@pytest.mark.django_db
 def test_lists_do_not_ask_more_the_longer_they_are(
     client: Client, django_assert_max_num_queries: Any
 ) -> None:
