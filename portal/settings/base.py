@@ -9,6 +9,8 @@ from typing import Any
 
 import environ
 
+from portal.submissions.states import State
+
 env = environ.Env()
 
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -259,6 +261,8 @@ SPECTACULAR_SETTINGS = {
         {"name": "targets", "description": "The hardware that scores are comparable on."},
         {"name": "leaderboards", "description": "Boards and imported results."},
     ],
+    # Single and listed submissions share it; left alone, clients would get a name made from a hash.
+    "ENUM_NAME_OVERRIDES": {"SubmissionStateEnum": [(state.value, state.value) for state in State]},
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_REQUEST": True,
     "SWAGGER_UI_DIST": "SIDECAR",
