@@ -1,6 +1,7 @@
 """What pages say and send: verdict first, privacy, live part, headers, vendored files, documents."""
 
 import hashlib
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -617,7 +618,9 @@ def test_a_score_that_was_measured_again_says_why(client: Client) -> None:
 
     doubted = factories.judged(result={"timing": timing | {"unsteady": ["disturbed"]}})
     client.force_login(doubted.author)
-    assert "The last round counts with doubt: memory that" in page_of(client, doubted)
+    assert "The last round counts with doubt: the submission's processes were" in html.unescape(
+        page_of(client, doubted)
+    )
 
 
 def test_every_document_is_served_and_named_in_the_menu(client: Client, db: None) -> None:
