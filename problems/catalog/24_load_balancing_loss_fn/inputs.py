@@ -26,9 +26,24 @@ def _kinds(size, draw):
     return preferred + draw.uniform((KINDS, 1), -16.0, 16.0)
 
 
+def _uneven(rows, draw):
+    """A number in [0, 1) for each row that differs on average between any two halves, thirds, fifths or sevenths.
+
+    So the rows of a regular pattern are not like the rest. Rows taken at random are, and no inputs can change that:
+    among millions each counts for next to nothing.
+    """
+    place = torch.arange(rows)
+    total = draw.normal((rows,), torch.float32)
+    parts = [(2**bit, 2) for bit in range((rows - 1).bit_length())] + [(1, 3), (1, 5), (1, 7)]
+    for length, count in parts:
+        weights = draw.permutation(count) * 1.5 + draw.uniform((count,), 0.0, 0.5)  # no two nearly alike
+        total += (weights - weights.mean())[place // length % count]
+    return total.sub_(total.mean()).div_(total.std() * 2**0.5).erf_().add_(1.0).div_(2.0).clamp_(0.0, 0.999)
+
+
 def _logits(size, top_k, mask, layers, kinds, draw):
     # The square of a uniform number: each rank has much of one kind and little of another.
-    uneven = (draw.uniform((size.T,)).square() * KINDS).long() + draw.integer(0, KINDS)
+    uneven = (_uneven(size.T, draw).square() * KINDS).long() + draw.integer(0, KINDS)
     logits = kinds[uneven % KINDS] + draw.normal((size.T, size.E), torch.float32, std=0.05)
     if mask is not None:
         padding = mask.reshape(-1).repeat(layers) == 0
