@@ -14,7 +14,7 @@ from leaderboard import summaries
 from leaderboard.models import Score
 from leaderboard.querysets import ScoreQuerySet
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 class Column(NamedTuple):
@@ -43,6 +43,9 @@ SCORES: dict[str, Column] = {
     "verified": Column("run__verified", "bool", "", "whether staff or the model's owner vouches for the run"),
     "sample": Column("submission__sample", "int64", "", "sample of the run, from 0"),
     "step": Column("submission__step", "int64", "", "step of an agent, from 0"),
+    "last": Column(
+        "last", "bool", "", "whether it is the last step of its sample; of a sample only that one counts"
+    ),
     "verdict": Column("verdict", "string", "", "what came out"),
     "code": Column("code", "string", "", "stable reason"),
     "ranked": Column(
@@ -118,7 +121,7 @@ def _public() -> ScoreQuerySet:
 def rows() -> Iterator[dict[str, Any]]:
     """Every public score under the full protocol with present provenance, oldest first, in chunks."""
     fields = [column.field for column in SCORES.values()]
-    for values in _public().order_by("id").values_list(*fields).iterator(chunk_size=2000):
+    for values in _public().with_last().order_by("id").values_list(*fields).iterator(chunk_size=2000):
         row = dict(zip(SCORES, values, strict=True))
         yield row | {
             "submission": str(row["submission"]),
@@ -183,6 +186,8 @@ def data_card() -> str:
         "  a run counts as failed for that run.",
         "- Only verified, complete runs of models stand on the model board, of each model, harness and prompt",
         "  variant the newest by date, then by number. Of an agent's sample the last step counts.",
+        "- A sample of which no row here is `last` counts as failed: its last step was stopped while it ran, taken",
+        "  back or hidden, or failed at an earlier size.",
         "- Only `ranked` rows count as good; the speed of a `provisional` one does not count yet. A speedup that",
         "  differs from 1 by no more than its `noise_floor` is a tie: in a run's figures it counts with at most 1.",
         "- 95 % bands: percentile bootstrap of the mean over the problems of the track, 300 resamples drawn by",

@@ -46,6 +46,7 @@ class Entry:
     high: float | None
     utilisation: float | None
     provisional: bool
+    last: bool
     resolved: bool
     submission_id: str
     mechanisms: tuple[str, ...]
@@ -81,6 +82,7 @@ def entries(*, run_id: int, target: Target, size: str) -> list[Entry]:
     rows: Any = (
         counted(target, size)
         .filter(run_id=run_id)
+        .with_last()
         .order_by("problem__number", "submission__sample", "submission__step", "id")
         .values_list(
             "id",
@@ -95,6 +97,7 @@ def entries(*, run_id: int, target: Target, size: str) -> list[Entry]:
             Case(When(provisional=False, then="speedup_high")),
             Case(When(provisional=False, then="utilisation")),
             "provisional",
+            "last",
             "flags",
             "submission_id",
             "mechanisms",
@@ -124,11 +127,13 @@ def on_their_way() -> QuerySet[Submission]:
 
 
 def last_steps(found: Iterable[Entry]) -> list[Entry]:
-    """One entry per problem and sample: the last step, and of a re-scored step the newest score."""
+    """One entry per problem and sample: the last step, and of a re-scored step the newest score.
+
+    None of a sample whose last step has no entry: it counts as failed.
+    """
     last: dict[tuple[str, int], Entry] = {}
-    for entry in found:
-        held = last.get((entry.problem, entry.sample))
-        if held is None or (entry.step, entry.score_id) > (held.step, held.score_id):
+    for entry in sorted(found, key=lambda entry: entry.score_id):
+        if entry.last:
             last[entry.problem, entry.sample] = entry
     return list(last.values())
 
@@ -257,13 +262,14 @@ def _climb(found: Sequence[Entry], slugs: Sequence[str]) -> list[list[float]]:
 def detail(found: Sequence[Entry]) -> dict[str, Any]:
     """What the model page shows problem by problem, as plain JSON.
 
-    ``outcomes``: per problem the entry that speaks for the run: ranked before not, then measured before
+    ``outcomes``: per problem the last step that speaks for the run: ranked before not, then measured before
     what could not be told apart, then the faster.
     ``samples``: [problem, sample, category, speedup, counts as correct, utilisation, resolved, provisional] of
     every sample's last step.
     """
+    final = last_steps(found)
     speaks: dict[str, Entry] = {}
-    for entry in sorted(found, key=_first_to_speak):
+    for entry in sorted(final, key=_first_to_speak):
         speaks.setdefault(entry.problem, entry)
     return {
         "outcomes": {
@@ -286,7 +292,7 @@ def detail(found: Sequence[Entry]) -> dict[str, Any]:
                 e.resolved,
                 e.provisional,
             ]
-            for e in last_steps(found)
+            for e in final
         ],
     }
 

@@ -60,10 +60,10 @@ def figures(run, scores, track):
     """The figures of one run; of each sample the last step counts, of one step the newest score."""
     last = {}
     for row in scores:
-        if row["problem"] not in track:
+        if row["problem"] not in track or not row["last"]:
             continue
         key = (row["problem"], row["sample"])
-        if key not in last or (row["step"], row["score_id"]) > (last[key]["step"], last[key]["score_id"]):
+        if key not in last or row["score_id"] > last[key]["score_id"]:
             last[key] = row
     n = max([run["samples"]] + [1 + sample for _, sample in last])
     per_problem = {slug: [] for slug in track}

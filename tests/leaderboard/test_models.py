@@ -192,6 +192,50 @@ def test_agentic_runs_count_the_last_step_and_show_the_climb(four_problems) -> N
     assert figures["climb"] == [[0, 0.25, 0.25], [1, 0.25, 0.25], [2, 0.5, 0.25]]
 
 
+@pytest.mark.parametrize("how", ["stopped", "withdrawn", "hidden", "failed at an earlier size"])
+def test_no_earlier_step_takes_the_place_of_a_last_one_that_is_gone(four_problems, how: str) -> None:
+    run = model_run("agent", harness="agentic")
+    score(run, "a", speedup=3.0, step=0)
+    score(run, "b", speedup=3.0, step=0)
+    fresh = refresh(run).figures
+    assert (fresh["solved"], fresh["faster"]) == (2, 2)
+    if how == "stopped":
+        step = build.submission(run=run, problem=build.problem("a"), sample=0, step=1, state="running")
+        assert summaries.ensure(RunSummary.objects.all()).get().figures["solved"] == 2, "not judged yet"
+        Submission.objects.filter(pk=step.pk).update(state="cancelled", stage="timing")
+    elif how == "failed at an earlier size":
+        score(run, "a", verdict="timeout", step=1, size="small")
+    else:
+        last = score(run, "a", speedup=0.2, step=1).submission
+        change = (
+            {"results_public": False}
+            if how == "hidden"
+            else {"removed": "withdrawn", "removed_at": last.created_at}
+        )
+        Submission.objects.filter(pk=last.pk).update(**change)
+    stored = summaries.ensure(RunSummary.objects.all()).get(size="tiny")
+    assert (stored.figures["solved"], stored.figures["faster"], stored.figures["judged"]) == (1, 1, 1)
+    assert stored.figures["pass_at"]["1"] == pytest.approx(0.25)
+    assert set(stored.detail["outcomes"]) == {"b"}
+    assert stored.figures["climb"] == [] or stored.figures["climb"][0] == [0, 0.5, 0.5]
+
+
+@pytest.mark.parametrize("end", [{"state": "cancelled"}, {"state": "done", "verdict": "infra_error"}])
+def test_a_step_that_was_given_back_leaves_the_one_before_as_the_last(four_problems, end) -> None:
+    run = model_run("agent", harness="agentic")
+    score(run, "a", speedup=3.0, step=0)
+    build.submission(run=run, problem=build.problem("a"), sample=0, step=1, **end)
+    assert refresh(run).figures["solved"] == 1
+
+
+def test_the_last_steps_cost_no_query_more_with_more_steps(four_problems, django_assert_num_queries) -> None:
+    run, target = model_run("agent", harness="agentic"), build.target()
+    for step in range(4):
+        score(run, "a", speedup=2.0, step=step)
+        with django_assert_num_queries(1):
+            summaries.entries(run_id=run.pk, target=target, size="tiny")
+
+
 def test_scoring_refreshes_the_summary(django_capture_on_commit_callbacks, four_problems) -> None:
     from evaluator import services as queue
 
