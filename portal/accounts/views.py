@@ -9,7 +9,7 @@ from django.contrib.auth import views as auth
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse_lazy
+from django.urls import reverse, reverse_lazy
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
@@ -83,10 +83,13 @@ def sign_up(request: HttpRequest) -> HttpResponse:
 
 
 def _next(request: HttpRequest) -> str:
-    """Return where to go on from signing up: `next` when it stays on this site."""
+    """Return the address to go on to from signing up: `next` when it is a path of this site.
+
+    Nothing else: redirect() takes a word without a slash for the name of a view.
+    """
     wanted = request.POST.get("next") or request.GET.get("next", "")
     safe = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
-    return wanted if safe else "pages:submit"
+    return wanted if safe and wanted.startswith("/") else reverse("pages:submit")
 
 
 @login_required

@@ -109,10 +109,24 @@ def test_signing_up_signs_in_and_goes_on(client: Client) -> None:
     assert client.get("/accounts/signup/?next=//evil.example")["Location"] == "/submit/"
 
 
-@pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "javascript:alert(1)", ""])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "https://evil.example/",
+        "//evil.example",
+        "javascript:alert(1)",
+        "",
+        "foo",
+        "pages:home",
+        "a.b",
+        "../x",
+        "?x",
+    ],
+)
 def test_signing_up_never_leads_off_the_site(client: Client, target: str) -> None:
     fields = {"username": "bob", "password1": "correct horse battery", "password2": "correct horse battery"}
     assert client.post("/accounts/signup/", {**fields, "next": target})["Location"] == "/submit/"
+    assert client.get("/accounts/signup/", {"next": target})["Location"] == "/submit/"
 
 
 @pytest.mark.parametrize(
