@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from uuid import UUID
 
 from django.utils import timezone
 
 from evaluator.harness.samples import bundled_hashes
-from evaluator.models import Host, Share
+from evaluator.models import Attempt, Host, Share
 from evaluator.queues import rhythm
 from evaluator.selectors import able_hosts
 from portal.submissions.models import Submission
@@ -52,4 +53,10 @@ def served_at(target_id: int) -> dict[int, datetime]:
     return dict(shares.values_list("user_id", "served_at"))
 
 
-EVALUATORS = Evaluators(served=served, refusal=refusal, served_at=served_at)
+def is_lost(submission_id: UUID) -> bool:
+    """Whether the open attempt at a submission outlived its lease: its host went silent and it is not reaped yet."""
+    opened = Attempt.objects.filter(submission_id=submission_id, finished_at=None)
+    return opened.filter(lease_expires_at__lt=timezone.now()).exists()
+
+
+EVALUATORS = Evaluators(served=served, refusal=refusal, served_at=served_at, is_lost=is_lost)

@@ -172,13 +172,14 @@ def cancel(*, by: User, submission: Submission, reason: str = "") -> Submission:
     """Cancel what is not final yet; a host that runs it sees that at its next beat.
 
     Where its author stops what runs already, the stage stays with it: it keeps its sample, as one that failed.
+    Not so when its host fell silent: then nobody judges it, and there is nothing to see by which to choose.
 
     Raises NotAllowed for other people's submissions, StateConflict when it is done or cancelled.
     """
     if not policies.can_change(by, submission):
         raise NotAllowed("submission.not_yours", "Only the author and staff may cancel this submission.")
     seen = Submission.objects.select_for_update().get(pk=submission.pk)
-    ran = seen.state == State.RUNNING and by.pk == seen.author_id
+    ran = seen.state == State.RUNNING and by.pk == seen.author_id and not serving.is_lost(seen.pk)
     try:
         move(
             submission_id=submission.pk,

@@ -4,6 +4,7 @@ it, so the composition root hands the answers in (`portal.pages.apps`)."""
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from portal.core.errors import Conflict
 from problems.models import Target
@@ -28,6 +29,8 @@ class Evaluators:
     (or none is live)."""
     served_at: Callable[[int], Mapping[int, datetime]]
     """For a target: when each author had their last turn there."""
+    is_lost: Callable[[UUID], bool]
+    """For a submission that runs: whether its host fell silent for longer than a lease, and nobody took it back yet."""
 
 
 _source: list[Evaluators] = []
@@ -46,6 +49,11 @@ def served() -> Set[int]:
 def served_at(target_id: int) -> Mapping[int, datetime]:
     """Return when each author had their last turn on a target."""
     return _source[0].served_at(target_id) if _source else {}
+
+
+def is_lost(submission_id: UUID) -> bool:
+    """Whether the host that took a submission up is gone, so that nobody judges it now."""
+    return bool(_source) and _source[0].is_lost(submission_id)
 
 
 def notice(target: Target) -> str:

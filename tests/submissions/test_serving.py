@@ -12,13 +12,15 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from evaluator import services as queue
 from evaluator.harness.samples import all_samples
 from evaluator.harness.sandbox import HostReport
-from evaluator.models import Host
+from evaluator.models import Attempt, Host
 from evaluator.worker import environment
 from portal.submissions.models import Submission
 from problems.models import Target
 from tests import factories
+from tests.evaluator import build
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("rings")]
 URL = "/api/v1/submissions/"
@@ -242,3 +244,27 @@ def test_a_zip_is_stored_as_one_whatever_it_is_called(
         archive.writestr("solution.py", factories.GOOD)
     fields = {"file": SimpleUploadedFile(name, packed.getvalue()), "problem": "allreduce", "target": "cpu4"}
     assert api(factories.UserFactory()).post(URL, fields).json()["source_name"].endswith(".zip")
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_host_that_fell_silent_costs_its_author_no_sample(
+    api: Callable[..., Any], cpu4: Target, silent: bool
+) -> None:
+    """Its lease ran out and nobody reaped yet: it still reads as running, but nobody judges it."""
+    run = factories.model_run(factories.UserFactory())
+    client = api(run.entrant.owner)
+    sent = client.post(URL, order(run=run.pk), format="json").json()
+    lease = queue.lease(host=queue.register_host(name="one", target="cpu4"))
+    assert lease is not None
+    assert queue.set_stage(token=lease.token, stage="timing")
+    if silent:
+        Attempt.objects.update(lease_expires_at=timezone.now() - timedelta(seconds=1))
+    told = client.post(f"{URL}{sent['id']}/cancel/").json()
+    assert (told["state"], told["stage"]) == ("cancelled", "" if silent else "timing")
+    assert ("keeps its sample" in told["message"]) is not silent
+    again = client.post(URL, order(run=run.pk), format="json").json()
+    assert again["sample"] == sent["sample"] + (0 if silent else 1)
+    queue.reap()
+    assert Submission.objects.get(pk=sent["id"]).state == "cancelled"
+    if silent:
+        assert not queue.complete(token=lease.token, result=build.result()), "nor does its late word stand"
