@@ -37,7 +37,8 @@ REFUSED = {
     "name_to_handle_at": 303, "setns": 308, "unshare": 272, "kexec_load": 246, "kexec_file_load": 320,
     "init_module": 175, "finit_module": 313, "delete_module": 176, "reboot": 169, "swapon": 167,
     "swapoff": 168, "quotactl": 179, "quotactl_fd": 443, "acct": 163, "iopl": 172, "ioperm": 173, "vhangup": 153,
-    "sync": 162, "syncfs": 306, "io_setup": 206,
+    "sync": 162, "syncfs": 306, "io_setup": 206, "timerfd_create": 283, "timer_create": 222, "signalfd": 282,
+    "signalfd4": 289,
 }  # fmt: skip
 ALLOWED = {
     "read": 0, "write": 1, "mmap": 9, "futex": 202, "execve": 59, "memfd_create": 319, "sched_setaffinity": 203,
@@ -181,6 +182,8 @@ said = {
     "io_uring_setup": call(425, 1, 0),
     "keyctl": call(250, 0, -3, 0),
     "userfaultfd": call(323, 1),
+    "timerfd_create": call(283, 1, 0),
+    "signalfd4": call(289, -1, 0, 8, 0),
     "personality set": call(135, 0x40000),
     "personality query": call(135, 0xFFFFFFFF),
     "x32 getpid": call(0x40000000 | 39),
@@ -209,6 +212,8 @@ def test_filter_is_in_force_inside() -> None:
         "io_uring_setup": "EPERM",
         "keyctl": "EPERM",
         "userfaultfd": "EPERM",
+        "timerfd_create": "EPERM",
+        "signalfd4": "EPERM",
         "personality set": "EPERM",
         "personality query": "ok",
         "x32 getpid": "ENOSYS",

@@ -24,6 +24,9 @@ REFUSED: tuple[str, ...] = (
     "setns", "unshare",
     # what is shared by the whole machine: all file systems written out, and a pool of 65536 requests for everybody
     "sync", "syncfs", "io_setup",
+    # timers that wake whoever watches, and ways to watch signals: the kernel walks all watchers of one (a descriptor
+    # may have as many as 250000, through epoll) when it expires, frozen job or not, in whoever's turn that is
+    "timerfd_create", "timer_create", "signalfd", "signalfd4",
     # the machine itself
     "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "reboot", "swapon",
     "swapoff", "quotactl", "quotactl_fd", "acct", "iopl", "ioperm", "vhangup",
@@ -56,6 +59,9 @@ TRAFFIC_OPTIONS = {
     "TCP_MAXSEG": (6, 2),
     "TCP_CONGESTION": (6, 13),
     "TCP_TX_DELAY": (6, 37),
+    "TCP_RTO_MAX_MS": (6, 44),
+    "TCP_RTO_MIN_US": (6, 45),
+    "TCP_DELACK_MAX_US": (6, 46),
 }
 """Refused (level, option) of sockets. By them the kernel sends on when it is told to, in pieces as small as it is told:
 work for the processor that goes on while the job is frozen."""
