@@ -44,7 +44,10 @@ SCORES: dict[str, Column] = {
     "sample": Column("submission__sample", "int64", "", "sample of the run, from 0"),
     "step": Column("submission__step", "int64", "", "step of an agent, from 0"),
     "last": Column(
-        "last", "bool", "", "whether it is the last step of its sample; of a sample only that one counts"
+        "submission__step",
+        "bool",
+        "",
+        "whether it is the last step of its sample; of a sample only that one counts",
     ),
     "verdict": Column("verdict", "string", "", "what came out"),
     "code": Column("code", "string", "", "stable reason"),
@@ -121,10 +124,13 @@ def _public() -> ScoreQuerySet:
 def rows() -> Iterator[dict[str, Any]]:
     """Every public score under the full protocol with present provenance, oldest first, in chunks."""
     fields = [column.field for column in SCORES.values()]
-    for values in _public().with_last().order_by("id").values_list(*fields).iterator(chunk_size=2000):
+    later = summaries.later_steps()
+    for values in _public().order_by("id").values_list(*fields).iterator(chunk_size=2000):
         row = dict(zip(SCORES, values, strict=True))
+        sample = (row["run"], row["target"], row["problem"], row["sample"])
         yield row | {
             "submission": str(row["submission"]),
+            "last": row["step"] >= later.get(sample, 0),
             "mechanisms": summaries.mechanism_names(row["mechanisms"]),
             "created_at": row["created_at"].isoformat(),
         }

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.db import models
-from django.db.models import Exists, F, OuterRef
+from django.db.models import F
 
 from evaluator.harness.version import PROTOCOL_VERSION
-from portal.submissions.models import Submission
-from portal.submissions.states import FINAL
 
 if TYPE_CHECKING:
     from leaderboard.models import Score  # noqa: F401 (named in the base class)
@@ -42,16 +40,6 @@ class ScoreQuerySet(models.QuerySet["Score", "Score"]):
     def shown(self) -> ScoreQuerySet:
         """Keep what anybody may see: public results that nobody removed and no re-score replaced."""
         return self.filter(superseded_at=None, submission__removed="", submission__results_public=True)
-
-    def with_last(self) -> ScoreQuerySet:
-        """Annotate `last`: whether no later step of the sample has ended; of a sample only the last step counts.
-
-        Later steps that have no score here or are not shown count too, or stopping, withdrawing or hiding a bad
-        last step would bring the good one before it back.
-        """
-        same = {name: OuterRef(f"submission__{name}") for name in ("run", "target", "problem", "sample")}
-        later = Submission.objects.filter(**same, step__gt=OuterRef("submission__step"), state__in=FINAL)
-        return self.annotate(last=~Exists(later.holding_samples()))
 
     def fastest(self) -> ScoreQuerySet:
         """Keep the timed, correct ones that no re-score replaced, of any mode, the fastest first."""

@@ -23,7 +23,7 @@ from leaderboard.bands import Band, bootstrap
 from leaderboard.models import RunSummary, Score
 from leaderboard.querysets import RULES
 from portal.submissions.models import ModelRun, Submission
-from portal.submissions.states import LIVE
+from portal.submissions.states import FINAL, LIVE
 from problems.models import Problem, Target
 
 KS = (1, 3, 5, 10)
@@ -46,10 +46,10 @@ class Entry:
     high: float | None
     utilisation: float | None
     provisional: bool
-    last: bool
     resolved: bool
     submission_id: str
     mechanisms: tuple[str, ...]
+    last: bool = True
 
 
 def track() -> list[str]:
@@ -79,10 +79,10 @@ def seen() -> QuerySet[RunSummary]:
 
 def entries(*, run_id: int, target: Target, size: str) -> list[Entry]:
     """Every counted sample of a run, by problem, sample and step."""
+    later = later_steps(run=run_id, target=target)
     rows: Any = (
         counted(target, size)
         .filter(run_id=run_id)
-        .with_last()
         .order_by("problem__number", "submission__sample", "submission__step", "id")
         .values_list(
             "id",
@@ -97,14 +97,26 @@ def entries(*, run_id: int, target: Target, size: str) -> list[Entry]:
             Case(When(provisional=False, then="speedup_high")),
             Case(When(provisional=False, then="utilisation")),
             "provisional",
-            "last",
             "flags",
             "submission_id",
             "mechanisms",
             "noise_floor",
         )
     )
-    return [_entry(*row) for row in rows]
+    found = [_entry(*row) for row in rows]
+    key = (run_id, target.slug)
+    return [replace(one, last=one.step >= later.get((*key, one.problem, one.sample), 0)) for one in found]
+
+
+def later_steps(**here: Any) -> dict[tuple[int, str, str, int], int]:
+    """The last step that has ended, by run, target, problem and sample; left out are samples with no second step.
+
+    Steps that have no score or are not shown count too, or stopping, withdrawing or hiding a bad last step would
+    bring the good one before it back.
+    """
+    steps = Submission.objects.filter(**here, step__gt=0, state__in=FINAL).holding_samples().order_by()
+    of = steps.values_list("run_id", "target__slug", "problem__slug", "sample")
+    return {(run, target, slug, sample): step for run, target, slug, sample, step in of.annotate(Max("step"))}
 
 
 def _entry(*row: Any) -> Entry:

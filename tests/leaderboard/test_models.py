@@ -232,7 +232,7 @@ def test_the_last_steps_cost_no_query_more_with_more_steps(four_problems, django
     run, target = model_run("agent", harness="agentic"), build.target()
     for step in range(4):
         score(run, "a", speedup=2.0, step=step)
-        with django_assert_num_queries(1):
+        with django_assert_num_queries(2):
             summaries.entries(run_id=run.pk, target=target, size="tiny")
 
 
